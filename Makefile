@@ -52,6 +52,7 @@ lint: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff format --check .
 	$(RUN) -m tests.lint.words
 	$(RUN) -m tests.lint.docstrings
+	$(VENV)/bin/pyright
 
 # The site, into build/site.
 docs: $(VENV)/.installed-dev

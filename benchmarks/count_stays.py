@@ -212,7 +212,6 @@ def follow_settings(package, folder, encoder="minilm"):
         encoder: Name or folder of the encoder. Default: `"minilm"`.
     """
     from tf_adapters.config import resolve
-    from tf_adapters.data.rows import splits
     from tf_adapters.runs import training_run
 
     config = resolve.resolve_config(
@@ -220,16 +219,28 @@ def follow_settings(package, folder, encoder="minilm"):
             "task": "demo_sentiment",
             "encoder": encoder,
             "data": {"max_train_examples": 32, "max_length": 32},
-            "train": {"epochs": 1, "batch_size": 32},
+            # A checkpoint on a slow machine would add stays.
+            "train": {"epochs": 1, "batch_size": 32, "checkpoint_seconds": 1e6},
         }
     )
-    task = splits.get_task(config)
-    rows = splits.load_rows(config, task)
+    data = _data_of(config)
     return follow(
         package,
         SettingsValue(config),
-        lambda: training_run.train_experiment(config, task, rows, folder),
+        lambda: training_run.train_experiment(config, *data, folder),
     )
+
+
+def _data_of(config):
+    """Returns the arguments of `train_experiment` that are a run's data."""
+    try:
+        from tf_adapters.runs import task_data
+    except ImportError:  # An earlier checkout.
+        from tf_adapters.data.rows import splits
+
+        task = splits.get_task(config)
+        return task, splits.load_rows(config, task)
+    return (task_data.load_task_data(config),)
 
 
 def main():

@@ -67,7 +67,9 @@ def make_trainer(shape, method, precision, remat=False):
     for slot in model.all_slots():
         for weight in slot.non_trainable_weights:
             weight.assign(0.02 * generator.normal(size=weight.shape))
-    trainer = Trainer(model, strategy, config, ("accuracy",))
+    trainer = Trainer(
+        model, strategy, config.train, config.data, config.seed, ("accuracy",)
+    )
     trainer.prepare_training(10_000)
     return trainer
 

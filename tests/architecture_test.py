@@ -169,6 +169,7 @@ def test_only_the_commands_flags_need_absl():
 
 def test_the_trainer_knows_no_method_by_name():
     text = (PACKAGE / "training" / "trainer.py").read_text().lower()
+    text += (PACKAGE / "training" / "train_step.py").read_text().lower()
     text += (PACKAGE / "training" / "loop.py").read_text().lower()
     names = ("houlsby", "pfeiffer", "adapter_bias", "bitfit", "head_only")
     for name in (*names, "lora", "mixout", "diff_pruning"):

@@ -8,6 +8,7 @@ from tf_adapters.common import onednn
 
 if typing.TYPE_CHECKING:
     # For editors and type checkers, which do not run `__getattr__`.
+    from tf_adapters import encoders as encoders
     from tf_adapters import heads as heads
     from tf_adapters import layers as layers
     from tf_adapters import methods as methods
@@ -90,7 +91,11 @@ _MEMBERS = {
     "tune": "tf_adapters.launch.table_search",
 }
 
-__all__ = ["__version__", *_MODULES, *_MEMBERS]
+__all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
+    "__version__",
+    *_MODULES,
+    *_MEMBERS,
+]
 
 
 def __getattr__(name: str) -> typing.Any:

@@ -173,10 +173,18 @@ def test_a_table_comes_out(folder, tmp_path, capsys):
 def test_an_unknown_ending_is_refused_before_anything_is_predicted(
     folder, capsys
 ):
-    flags = (f"--input={folder}/none.csv", "--output=x.xlsx")
+    (folder / "new.csv").write_text("text\nfine\n")
+    flags = (f"--input={folder}/new.csv", "--output=x.xlsx")
     assert subcommands.run("predict", folder / "run", *flags) == 1
     error = capsys.readouterr().err
     assert "a name that ends in .jsonl, .csv. Received: .xlsx" in error
+
+
+def test_a_missing_input_is_reported_before_the_run_is_read(tmp_path, capsys):
+    flags = (f"--input={tmp_path}/none.csv",)
+    assert subcommands.run("predict", tmp_path / "no_run", *flags) == 1
+    error = capsys.readouterr().err
+    assert "none.csv: No such file or directory." in error
 
 
 def test_numbers_are_predicted_where_that_is_asked(tmp_path, capsys):

@@ -126,7 +126,14 @@ def _predicted(model, tokenizer, rows, fields, max_length, **data):
     packer = tf_adapters.TextPacker(tokenizer, max_length)
     encoded = model.head.encode(rows, fields, packer, labeled=False)
     examples = pipeline.to_tensors(encoded)
-    trainer = Trainer(model, tf.distribute.get_strategy(), config, ())
+    trainer = Trainer(
+        model,
+        tf.distribute.get_strategy(),
+        config.train,
+        config.data,
+        config.seed,
+        (),
+    )
     return model.head.decode(trainer.predict(examples), examples.source)
 
 

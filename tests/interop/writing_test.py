@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -98,6 +99,19 @@ def test_other_forms_answer_alike_after_a_way_out_and_in(case, tmp_path):
     expected = load_file(f"{folders.FIXTURES / case}.safetensors")
     output, wanted = folders.answer(again, expected)
     np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_a_fusion_of_distilbert_lies_next_to_its_adapters(tmp_path):
+    case = "adapterhub/distilbert_pfeiffer"
+    for name in ("a", "b"):
+        shutil.copytree(folders.FIXTURES / case, tmp_path / name)
+    members = [tmp_path / "a", tmp_path / "b"]
+    model = tf_adapters.fuse(folders.encoder(case), adapters=members)
+    tf_adapters.save_adapter(model, tmp_path / "task", format="adapterhub")
+    file = "model_adapter_fusion.safetensors"
+    names = load_file(tmp_path / "task" / "a,b" / file)
+    start = "distilbert.transformer.layer.0.output_adapters"
+    assert f"{start}.adapter_fusion_layer.a,b.query.weight" in names
 
 
 @pytest.mark.parametrize("blocks", [[0], [0, 1]], ids=str)

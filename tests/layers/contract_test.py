@@ -21,6 +21,7 @@ from tf_adapters.data.examples import IGNORED
 from tf_adapters.heads.choice_layer import ChoiceLayer
 from tf_adapters.heads.linear import LinearLayer
 from tf_adapters.heads.masked_lm_layer import MaskedLMLayer
+from tf_adapters.heads.sentence_vector import TextVectorLayer
 from tf_adapters.heads.tokens import TokenLayer
 from tf_adapters.heads.windows import WindowsLayer
 from tf_adapters.layers.adapter_bias import TokenWeight
@@ -294,6 +295,7 @@ CASES = [
     (TokenLayer(3, 0.1, "gelu", 0.1), SLOT, _head, FLOAT32),
     (ChoiceLayer("first_token", 0.1), SLOT, _choice, FLOAT32),
     (ChoiceLayer("first_token", 0.1, "tanh", 0.1), SLOT, _choice, FLOAT32),
+    (TextVectorLayer("mean"), SLOT, _head, FLOAT32),
     (MaskedLMLayer(WORDS, WIDTH, "gelu", 1e-5), SLOT, _head, FLOAT32),
 ]
 each = pytest.mark.parametrize(

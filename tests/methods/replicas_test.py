@@ -20,6 +20,7 @@ from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.examples import Examples
 from tf_adapters.training import distribution
+from tf_adapters.training.train_step import TrainStep
 from tf_adapters.training.trainer import Trainer
 
 pytestmark = pytest.mark.integration
@@ -35,7 +36,7 @@ CONFIG = resolve.resolve_config(
 )
 
 
-class _SameDraws(Trainer):
+class _SameDraws(TrainStep):
     """Draws the same gates on every replica, so that two can equal one."""
 
     def dropout_seed(self, replica, number=0):
@@ -66,14 +67,19 @@ def _train(method, strategy_name, parts=1):
         tiny.randomize(model.trained_variables().values())
     settings = dataclasses.replace(CONFIG.train, accumulation_steps=parts)
     config = dataclasses.replace(CONFIG, train=settings)
-    trainer = _SameDraws(model, strategy, config, ("accuracy",))
+    trainer = Trainer(
+        model, strategy, config.train, config.data, config.seed, ("accuracy",)
+    )
     trainer.prepare_training(STEPS)
+    trainer.step = _SameDraws(
+        model, strategy, trainer.variables, trainer.optimizer, settings, 0
+    )
     before = tiny.values(trainer.variables)
     examples = _examples()
     # Five examples do not divide by two.
     plan = batch_plan.plan_evaluation(examples.lengths, 5)
     losses = [
-        float(trainer._train_on_replicas(features)[0])
+        float(trainer.step.on_replicas(features)[0])
         for features in itertools.islice(
             trainer._distribute(examples, plan), len(plan)
         )

@@ -61,7 +61,17 @@ def _outcome(batching, strategy="one_device"):
     with strategy.scope():
         head = heads.Choice(dropout_rate=0.0)
         model = adapt(tiny.encoder(), methods.Houlsby(units=4), head)
-    trainer, records = Trainer(model, strategy, config, ("accuracy",)), []
+    trainer, records = (
+        Trainer(
+            model,
+            strategy,
+            config.train,
+            config.data,
+            config.seed,
+            ("accuracy",),
+        ),
+        [],
+    )
     examples = _examples()
     outcome = Loop(
         trainer, examples, examples, records.append, lambda _: None

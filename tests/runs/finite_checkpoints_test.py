@@ -50,7 +50,7 @@ def _after_loop(
             for value in (weights or [0.1, 0.2])
         ],
         optimizer=types.SimpleNamespace(variables=[], loss_scale=None),
-        config=types.SimpleNamespace(seed=0),
+        seed=0,
     )
     steps = (np.array(losses or [0.5] * 3), np.array(norms or [[1, 1]] * 3))
     # The last check was after step 1.
@@ -92,7 +92,7 @@ def test_the_best_weights_are_finite():
     trainer = types.SimpleNamespace(
         names=["a"],
         variables=[types.SimpleNamespace(numpy=lambda: np.nan)],
-        config=types.SimpleNamespace(seed=0),
+        seed=0,
     )
     with pytest.raises(NonFiniteError, match="Weight `a` after step 2"):
         Progress(step=2).finite_weights(trainer)

@@ -50,7 +50,9 @@ def trainer(config, strategy="one_device", dropout=0.0, method=None, head=HEAD):
             num_blocks=cases.num_blocks(method),
         )
         model = cases.build(encoder, method, head, remat=config.train.remat)
-    return Trainer(model, strategy, config, ("accuracy",))
+    return Trainer(
+        model, strategy, config.train, config.data, config.seed, ("accuracy",)
+    )
 
 
 def fit(trainer, train=None, validation=None):

@@ -61,7 +61,17 @@ def _outcome(batching, strategy="one_device"):
     with strategy.scope():
         head = heads.Classification(("a", "b"), dropout_rate=0.0, windows=5)
         model = adapt(tiny.encoder(), methods.Houlsby(units=4), head)
-    trainer, records = Trainer(model, strategy, config, ("accuracy",)), []
+    trainer, records = (
+        Trainer(
+            model,
+            strategy,
+            config.train,
+            config.data,
+            config.seed,
+            ("accuracy",),
+        ),
+        [],
+    )
     examples = _examples()
     Loop(trainer, examples, examples, records.append, lambda _: None).run()
     losses = [record["loss"] for record in records if "loss" in record]

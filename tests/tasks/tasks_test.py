@@ -6,13 +6,13 @@ from unittest import mock
 import pytest
 
 from tf_adapters import tasks
-from tf_adapters.tasks.argument import ARGUMENT
+from tf_adapters.tasks.adapter_fusion import ARGUMENT
+from tf_adapters.tasks.adapter_fusion import COMMONSENSE
+from tf_adapters.tasks.adapter_fusion import INFERENCE
 from tf_adapters.tasks.builtin import BUILTIN
-from tf_adapters.tasks.commonsense import COMMONSENSE
 from tf_adapters.tasks.glue import GLUE
 from tf_adapters.tasks.houlsby_extra import HOULSBY_EXTRA
-from tf_adapters.tasks.inference import INFERENCE
-from tf_adapters.tasks.squad import SQUAD
+from tf_adapters.tasks.houlsby_extra import SQUAD
 from tf_adapters.tasks.tae import TAE
 from tf_adapters.tasks.xtreme import XTREME
 

@@ -11,6 +11,7 @@ import tensorflow as tf
 from tests import commands
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import resolve
+from tf_adapters.runs import strategies
 from tf_adapters.training import distribution
 from tf_adapters.training import workers
 
@@ -62,7 +63,7 @@ def test_a_tpu_has_no_float16():
         ON_TPU, {"train": {"precision": "mixed_float16"}}
     )
     with pytest.raises(ConfigError, match="--precision=mixed_bfloat16"):
-        distribution.strategy_for_config(config)
+        strategies.strategy_of(config)
 
 
 @pytest.mark.parametrize("name", ["one_device", "mirrored"])
@@ -71,7 +72,7 @@ def test_a_process_has_one_strategy_of_a_kind(name):
     one = distribution.make_strategy(name)
     assert distribution.make_strategy(name, "") is one
     assert (
-        distribution.strategy_for_config(
+        strategies.strategy_of(
             resolve.resolve_config({**SETTINGS, "distribution_strategy": name})
         )
         is one

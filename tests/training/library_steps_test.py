@@ -82,7 +82,9 @@ def _trainer(head, report):
     with strategy.scope():
         encoder, _ = load_encoder(FIXTURES / "adapters" / "encoders" / "bert")
         model = adapt(encoder, method, HEADS[head])
-    trainer = Trainer(model, strategy, config, ())
+    trainer = Trainer(
+        model, strategy, config.train, config.data, config.seed, ()
+    )
     trainer.prepare_training(report["steps"])
     return trainer
 
@@ -104,7 +106,7 @@ def test_losses_and_weights_of_each_step_are_the_librarys(head):
         for indices in np.load(folder / "batches.npy", allow_pickle=False)
     ]
     data = iter(trainer._distribute(examples, batches))
-    step = tf.function(trainer._train_on_replicas, reduce_retracing=True)
+    step = tf.function(trainer.step.on_replicas, reduce_retracing=True)
     losses = [float(step(next(data))[0]) for _ in batches]
     np.testing.assert_allclose(losses, report["losses"], rtol=1e-5)
     end = load_file(folder / "end.safetensors")

@@ -13,10 +13,12 @@ import pytest
 
 from tests.methods.cases import CASES
 from tf_adapters import methods
+from tf_adapters.common.errors import NonFiniteError
 from tf_adapters.config import resolve
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.training import loop
 from tf_adapters.training import optimizers
+from tf_adapters.training import schedule
 from tf_adapters.training import trainer
 
 BUILDING, STEP, VALIDATION = 100.0, 2.0, 1000.0
@@ -53,7 +55,7 @@ class _Trainer:
     )
 
     def __init__(self, config, metrics=(1.0,), losses=None, norms=None):
-        self.config = config
+        self.settings, self.seed = config.train, config.seed
         self.metrics = list(metrics)
         self.losses = losses or {}
         self.norms = norms or {}
@@ -69,7 +71,7 @@ class _Trainer:
         self.loops = []
 
     def plan(self, train, epoch):
-        settings = self.config.train
+        settings = self.settings
         return batch_plan.plan_training(
             train.lengths, settings.batch_size, 0, epoch, "random"
         )
@@ -108,7 +110,7 @@ class _RatedTrainer(_Trainer):
     def prepare_training(self, total_steps):
         self.rates, self.weight = [], keras.Variable([0.0])
         self.optimizer = optimizers.make_optimizer(
-            self.config.train, [(total_steps, 1.0)], [self.weight]
+            self.settings, [(total_steps, 1.0)], [self.weight]
         )
 
     def _train(self, batch):
@@ -182,7 +184,9 @@ def test_the_rate_that_a_step_used_is_logged(run, settings, expected):
     ],
 )
 def test_epochs_are_added_until_there_are_enough_steps(settings, expected):
-    plans = loop._plans(lambda epoch: [epoch] * 3, _config(**settings).train)
+    plans = schedule._plans(
+        lambda epoch: [epoch] * 3, _config(**settings).train
+    )
     assert list(plans) == [[epoch] * 3 for epoch in range(expected)]
 
 
@@ -271,7 +275,7 @@ def test_snapshots_are_of_the_weights_of_their_step(run):
     fake = _Trainer(_config(**settings))
     run(fake)
     assert run.snapshots == [(2, 2), (4, 4), (6, 6), (8, 8)]
-    with pytest.raises(loop.NonFiniteError):
+    with pytest.raises(NonFiniteError):
         run(_Trainer(_config(**settings), norms={4: [1.0, np.nan]}))
     assert run.snapshots == [(2, 2)]
     run(_Trainer(_config()))
@@ -289,7 +293,7 @@ def test_a_gradient_that_is_not_finite_names_step_and_variable(run, bad, step):
         f"gradient of step {step} .*loss is 0.5: `head/b` has norm {bad}[.] "
         "Steps before it were finite. Lower --learning_rate"
     )
-    with pytest.raises(loop.NonFiniteError, match=message):
+    with pytest.raises(NonFiniteError, match=message):
         run(fake)
     # Only what the first epoch's three steps gave, if they were good.
     assert run.saved == ([3] if step > 3 else [])
@@ -319,12 +323,12 @@ def test_a_step_that_overflows_in_float16_is_skipped_and_counted(run):
 
 
 def test_a_gradient_that_overflows_unscaled_is_a_bad_one(run):
-    with pytest.raises(loop.NonFiniteError, match="gradient of step 4"):
+    with pytest.raises(NonFiniteError, match="gradient of step 4"):
         run(_scaled(0.5, norms={4: [np.inf, 1.0]}))
 
 
 def test_a_loss_that_overflows_in_float16_is_a_bad_one(run):
-    with pytest.raises(loop.NonFiniteError, match="loss of step 2 is inf"):
+    with pytest.raises(NonFiniteError, match="loss of step 2 is inf"):
         run(_scaled(2.0, losses={2: np.inf}))
 
 
@@ -335,13 +339,13 @@ def test_the_first_bad_step_is_named_whatever_came_after(run):
         losses={5: np.nan, 6: np.nan},
     )
     message = "step 4 .*`adapter/a` has norm nan, `head/b` has norm inf"
-    with pytest.raises(loop.NonFiniteError, match=message):
+    with pytest.raises(NonFiniteError, match=message):
         run(fake)
 
 
 def test_a_loss_that_is_not_finite_names_its_step(run):
     fake = _Trainer(_config(), losses={2: -np.inf}, norms={2: [np.nan] * 2})
-    with pytest.raises(loop.NonFiniteError, match="loss of step 2 is -inf"):
+    with pytest.raises(NonFiniteError, match="loss of step 2 is -inf"):
         run(fake)
     assert run.saved == []
 

@@ -85,10 +85,12 @@ def _trainer(config, method=METHOD, strategy="one_device"):
     model = _model(method, strategy, config.train.precision)
     strategy = distribution.make_strategy(strategy)
     trainers = {
-        name: Trainer(one, strategy, config, METRICS[name])
+        name: Trainer(
+            one, strategy, config.train, config.data, config.seed, METRICS[name]
+        )
         for name, one in model.models.items()
     }
-    return MultiTaskTrainer(model, trainers, config)
+    return MultiTaskTrainer(model, trainers, config.method.sampling)
 
 
 def _values(trainer):

@@ -8,6 +8,7 @@ from tests import tiny
 from tests.methods.cases import CASES
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.common.errors import ConfigError
 from tf_adapters.config.settings import TrainConfig
 from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.adapter_model import adapt
@@ -96,3 +97,8 @@ def test_the_value_of_a_fusion_does_not_decay():
         for path, variable in attention.trained_variables().items()
         if path.endswith("value_kernel")
     )
+
+
+def test_training_nothing_is_refused():
+    with pytest.raises(ConfigError, match="nothing to train"):
+        optimizers.make_optimizer(TrainConfig(), [(10, 1.0)], [])

@@ -123,7 +123,9 @@ def make_trainer(method, head, settings):
         model = cases.build(encoder, method, head)
         # Small gradients would be mostly noise, which Adam makes large.
         tiny.randomize(model.trained_variables().values())
-    trainer = Trainer(model, strategy, settings, ())
+    trainer = Trainer(
+        model, strategy, settings.train, settings.data, settings.seed, ()
+    )
     trainer.prepare_training(10)
     return trainer
 
@@ -139,7 +141,7 @@ def take(trainer, examples, compiled):
     """Trains one batch; returns its loss."""
     batches = trainer._distribute(examples, plan(examples))
     step = tf.function(
-        trainer._train_on_replicas, autograph=False, jit_compile=compiled
+        trainer.step.on_replicas, autograph=False, jit_compile=compiled
     )
     loss, _ = step(next(iter(batches)))
     return float(loss)

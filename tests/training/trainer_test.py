@@ -124,7 +124,7 @@ def test_replicas_draw_different_masks(dropout, method):
 
     def step():
         replica = tf.distribute.get_replica_context()
-        seed = trainer.dropout_seed(replica)
+        seed = trainer.step.dropout_seed(replica)
         return trainer.model(features, training=True, seed=seed)
 
     outputs = trainer.strategy.experimental_local_results(
@@ -140,8 +140,8 @@ def test_seeds_that_are_far_apart_draw_different_masks():
     replica = tf.distribute.get_replica_context()
     found = []
     for seed in (1, 32769):
-        trainer.config = dataclasses.replace(trainer.config, seed=seed)
-        found.append(tuple(trainer.dropout_seed(replica).numpy()))
+        trainer.step.seed = seed
+        found.append(tuple(trainer.step.dropout_seed(replica).numpy()))
     assert found[0] == (65536, 0) != found[1]
 
 
@@ -168,7 +168,7 @@ def test_gradients_are_clipped_after_the_sum():
         trainer.optimizer.apply = spy
 
         def run(features, trainer=trainer, applied=applied):
-            trainer._replica_step(features)
+            trainer.step._replica_step(features)
             return applied[-1]
 
         plan = batch_plan.plan_evaluation(toy_runs.examples().lengths, 8)[:1]
@@ -198,7 +198,7 @@ def test_steps_in_a_loop_on_the_device_are_the_same_steps(strategy):
         results.append(
             (toy_runs.losses(records), tiny.values(trainer.variables))
         )
-        traces = trainer._train_loop.experimental_get_tracing_count()
+        traces = trainer.step.run.experimental_get_tracing_count()
         assert traces == 1
     (losses, weights), (others, second) = results
     assert losses[-1] == pytest.approx(others[-1], abs=1e-6)

@@ -27,10 +27,9 @@ def _check(name, head, examples, draws=False, **train):
     XLA draws other numbers than TensorFlow from the same seed; where a method
     draws some, it is only seen that a step trains and stays finite.
     """
+    settings = single_steps.config(**train)
     compiled, plain = (
-        single_steps.make_trainer(
-            cases.EVERY[name], head, single_steps.config(**train)
-        )
+        single_steps.make_trainer(cases.EVERY[name], head, settings)
         for _ in range(2)
     )
     loss = single_steps.take(compiled, examples, True)
@@ -38,7 +37,7 @@ def _check(name, head, examples, draws=False, **train):
     assert abs(expected) > 1e-2
     if draws:
         assert 0.2 < loss / expected < 5
-        _check_trained(compiled, head)
+        _check_trained(compiled, head, settings)
         return
     np.testing.assert_allclose(loss, expected, rtol=1e-4)
     for variable, other in zip(
@@ -51,10 +50,8 @@ def _check(name, head, examples, draws=False, **train):
             )
 
 
-def _check_trained(trainer, head):
-    other = single_steps.make_trainer(
-        trainer.model.method, head, trainer.config
-    )
+def _check_trained(trainer, head, settings):
+    other = single_steps.make_trainer(trainer.model.method, head, settings)
     after, before = map(tiny.values, (trainer.variables, other.variables))
     assert all(np.isfinite(value).all() for value in after)
     # What a draw closes, or mixes away, stays as it was.
@@ -96,7 +93,7 @@ def test_a_loop_on_the_device(monkeypatch):
         trainer = single_steps.make_trainer(
             method, head, single_steps.config(steps_per_loop=steps)
         )
-        monkeypatch.setattr(trainer, "_train_on_replicas", _compiled(trainer))
+        monkeypatch.setattr(trainer.step, "on_replicas", _compiled(trainer))
         loops = [plan[i : i + steps] for i in range(0, 2, steps)]
         losses = [x for x, _ in trainer.train_loops(examples, loops)]
         results.append(np.concatenate(losses))
@@ -105,5 +102,5 @@ def test_a_loop_on_the_device(monkeypatch):
 
 def _compiled(trainer):
     return tf.function(
-        trainer._train_on_replicas, autograph=False, jit_compile=True
+        trainer.step.on_replicas, autograph=False, jit_compile=True
     )

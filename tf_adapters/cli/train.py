@@ -88,9 +88,9 @@ def train_command(config, model_dir, options):
 def _join_cluster(config):
     """Creates a cluster's strategy before TensorFlow computes anything."""
     if config.distribution_strategy in config_settings.CLUSTERS:
-        from tf_adapters.training import distribution
+        from tf_adapters.runs import strategies
 
-        distribution.strategy_for_config(config)
+        strategies.strategy_of(config)
 
 
 def _is_finished(config, model_dir, options, fingerprints):
@@ -131,10 +131,10 @@ def _find_finished(config, model_dir, fingerprints):
     if config.distribution_strategy in config_settings.CLUSTERS:
         # The chief decides. Without a shared folder, others cannot see the run.
         from tf_adapters.runs import run_folder_of_workers
-        from tf_adapters.training import distribution
+        from tf_adapters.runs import strategies
         from tf_adapters.training import workers
 
-        strategy = distribution.strategy_for_config(config)
+        strategy = strategies.strategy_of(config)
         with workers.losses_as_stops(strategy):
             return run_folder_of_workers.finished_on_chief(
                 strategy, model_dir, config, fingerprints

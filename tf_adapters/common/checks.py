@@ -1,5 +1,6 @@
 """Checks of names and choices, with suggestions for unknown ones."""
 
+from collections.abc import Iterable
 import dataclasses
 import difflib
 import typing
@@ -21,7 +22,7 @@ _ELSEWHERE = {
 }
 
 
-def did_you_mean(name, known):
+def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Returns " Did you mean `x`?" for a similar known name `x`, or ""."""
     known = list(known)
     before, dot, last = str(name).rpartition(".")
@@ -31,7 +32,13 @@ def did_you_mean(name, known):
     return f" Did you mean `{close[0]}`?" if close else ""
 
 
-def check_known(what, name, known, error=UserError, hint=""):
+def check_known(
+    what: str,
+    name: object,
+    known: Iterable[str],
+    error: type[UserError] = UserError,
+    hint: str = "",
+) -> None:
     """Raises an error if `name` is not one of `known`.
 
     Args:

@@ -1,5 +1,6 @@
 """The errors of this library, and helpers for their messages."""
 
+from collections.abc import Sequence
 import re
 
 _MAX_SHOWN = 200
@@ -77,7 +78,7 @@ class Stopped(RuntimeError):  # noqa: N818
     exit_status = 75
 
 
-def shown(value):
+def shown(value: object) -> str:
     """Returns the `repr` of a received value on one line, cut if it is long."""
     try:
         # The `repr` of arrays and tensors can have several lines.
@@ -87,7 +88,7 @@ def shown(value):
         return f"a {type(value).__name__} that is nested too deeply"
 
 
-def cut(text):
+def cut(text: object) -> str:
     """Cuts received text for a message to at most 200 characters.
 
     Args:
@@ -100,7 +101,7 @@ def cut(text):
     return f"{text[: _MAX_SHOWN - 3]}..."
 
 
-def some(names):
+def some(names: Sequence[str]) -> str:
     """Returns the first five of a list of received names for a message."""
     rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
     # Names in a damaged file can have any length.

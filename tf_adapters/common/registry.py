@@ -1,10 +1,12 @@
 """Registries of classes by the names that settings and folders use."""
 
+from typing import Any
+
 from tf_adapters.common.checks import did_you_mean
 from tf_adapters.common.errors import UserError
 
 
-class Registry(dict):
+class Registry(dict[str, type[Any]]):
     """A dict from name to class.
 
     Args:
@@ -12,14 +14,14 @@ class Registry(dict):
         decorator: The decorator that registers a class, for messages.
     """
 
-    def __init__(self, kind, decorator):
+    def __init__(self, kind: str, decorator: str) -> None:
         super().__init__()
         self.kind = kind
         self.decorator = decorator
         # Includes replaced classes, because they may still have instances.
-        self._names = {}
+        self._names: dict[type[Any], str] = {}
 
-    def add(self, name, cls, base):
+    def add(self, name: str, cls: Any, base: type[Any]) -> None:
         """Registers a class under a name.
 
         If a class is defined again, for example by running a notebook cell
@@ -51,7 +53,7 @@ class Registry(dict):
         self[name] = cls
         self._names.setdefault(cls, name)
 
-    def no_attribute(self, package, name):
+    def no_attribute(self, package: str, name: str) -> AttributeError:
         """Returns the error for a missing attribute of a package of classes.
 
         Args:
@@ -72,7 +74,7 @@ class Registry(dict):
             f"{', '.join(classes)}."
         )
 
-    def name_of(self, value):
+    def name_of(self, value: object) -> str:
         """Returns the name under which an object's class is registered.
 
         Raises:

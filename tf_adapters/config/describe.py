@@ -42,7 +42,7 @@ def settings(cls=config_settings.Config, prefix=""):
             yield name, field.default, meanings[field.name]
 
 
-def attributes(cls):
+def attributes(cls: type) -> dict[str, str]:
     """Returns a dict from attribute to its description in the docstring."""
     text = inspect.getdoc(cls).partition("Attributes:\n")[2]
     found = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", text, re.MULTILINE)

@@ -45,7 +45,7 @@ def schema() -> dict[str, object]:
     }
 
 
-def _of_class(cls: type) -> dict[str, object]:
+def _of_class(cls: typing.Any) -> dict[str, object]:
     meanings = describe.attributes(cls)
     return {
         "type": "object",
@@ -57,10 +57,8 @@ def _of_class(cls: type) -> dict[str, object]:
     }
 
 
-def _of_field(
-    field: dataclasses.Field[typing.Any], meaning: str
-) -> dict[str, object]:
-    if isinstance(field.type, type) and dataclasses.is_dataclass(field.type):
+def _of_field(field: typing.Any, meaning: str) -> dict[str, object]:
+    if dataclasses.is_dataclass(field.type):
         return _of_class(field.type)
     described = {**_of_type(field.type), "description": meaning}
     if field.name == "method":

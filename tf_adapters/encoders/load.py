@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import pathlib
+from typing import Any
 
 import keras
 import keras_hub
@@ -45,7 +46,11 @@ ENCODERS = {
 }
 
 
-def load_encoder(name, dtype=None, with_tokenizer=True):
+def load_encoder(
+    name: str | os.PathLike[str],
+    dtype: Any = None,
+    with_tokenizer: bool = True,
+) -> Any:
     """Loads a pretrained encoder and its tokenizer.
 
     With a Hugging Face folder, the outputs equal those of the checkpoint's

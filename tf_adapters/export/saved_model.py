@@ -6,9 +6,11 @@ tokenizer. It can be loaded with TensorFlow and the operations of
 tensorflow_text, for example in TensorFlow Serving.
 """
 
+from collections.abc import Sequence
 import logging
 import os
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 
@@ -46,7 +48,12 @@ def export_run(config, model_dir):
     return version
 
 
-def export_model(model, packer, folder=None, text_fields=("text",)):
+def export_model(
+    model: Any,
+    packer: Any,
+    folder: str | os.PathLike[str] | None = None,
+    text_fields: Sequence[str] = ("text",),
+):
     """Writes the next version of a model in TensorFlow Serving's layout.
 
     The signature `serving_default` takes texts and includes the tokenizer. The

@@ -1,10 +1,18 @@
 """The base class of all heads."""
 
+from collections.abc import Iterable
+from collections.abc import Sequence
 import dataclasses
 import typing
+from typing import Any
+
+import keras
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.checks import check_choices
+from tf_adapters.common.types import Tensor
+from tf_adapters.data.examples import Examples
+from tf_adapters.tasks.task import Task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,21 +57,23 @@ class Head:
     # Whether outputs are the vectors of a row's texts, for `TextModel.encode`.
     makes_vectors: typing.ClassVar[bool] = False
 
-    def __new__(cls, *args, **settings):
+    def __new__(cls, *args: Any, **settings: Any) -> typing.Self:
         dataclass_config.check_fields(cls, settings)
         return super().__new__(cls)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         dataclass_config.check_values(self)
         check_choices(self)
 
     @property
-    def is_of_tokens(self):
+    def is_of_tokens(self) -> bool:
         """Whether the outputs of a row have an axis as long as its tokens."""
         return self.reads == "sequence_output"
 
     @classmethod
-    def for_task(cls, task, encoder=None, **settings):
+    def for_task(
+        cls, task: Task, encoder: Any = None, **settings: Any
+    ) -> typing.Self:
         """Creates the head for a task.
 
         Args:
@@ -73,7 +83,7 @@ class Head:
         """
         return cls(**settings)
 
-    def for_rows(self, rows):
+    def for_rows(self, rows: list[dict[str, Any]]) -> typing.Self:
         """Returns the head with the settings that depend on training rows.
 
         Args:
@@ -81,7 +91,7 @@ class Head:
         """
         return self
 
-    def make_layer(self):
+    def make_layer(self) -> keras.layers.Layer:
         """Creates the Keras layer that maps encoder outputs to head outputs.
 
         The layer is called as `layer(outputs, seeds)`. `outputs` is a dict of
@@ -90,10 +100,16 @@ class Head:
         """
         raise NotImplementedError
 
-    def attach(self, layer, encoder):
+    def attach(self, layer: keras.layers.Layer, encoder: Any) -> None:
         """Connects a layer from `make_layer` to an `AdaptedEncoder`."""
 
-    def encode(self, rows, fields, packer, labeled=True):
+    def encode(
+        self,
+        rows: list[dict[str, Any]],
+        fields: Sequence[str],
+        packer: Any,
+        labeled: bool = True,
+    ) -> Examples:
         """Converts rows to `Examples`.
 
         Args:
@@ -104,7 +120,9 @@ class Head:
         """
         raise NotImplementedError
 
-    def check_labels(self, labels, ignored_class=None):
+    def check_labels(
+        self, labels: Any, ignored_class: int | None = None
+    ) -> None:
         """Checks the labels that are passed to Keras's `fit`.
 
         Args:
@@ -115,7 +133,7 @@ class Head:
             UserError: If a label is not valid for the head.
         """
 
-    def loss(self, targets, outputs):
+    def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
         """Returns the loss of each example, `(batch,)`, summed over its terms.
 
         Args:
@@ -124,7 +142,9 @@ class Head:
         """
         raise NotImplementedError
 
-    def compare(self, outputs, targets, source=None):
+    def compare(
+        self, outputs: Tensor, targets: Tensor, source: Any = None
+    ) -> dict[str, Any]:
         """Returns targets and predictions for metrics and for a run's files.
 
         Returns:
@@ -136,7 +156,9 @@ class Head:
         raise NotImplementedError
 
     @classmethod
-    def score(cls, names, compared):
+    def score(
+        cls, names: Iterable[str], compared: dict[str, Any]
+    ) -> dict[str, float]:
         """Computes metrics over a whole set.
 
         Args:
@@ -148,7 +170,13 @@ class Head:
         """
         raise NotImplementedError
 
-    def evaluate(self, names, outputs, targets, source=None):
+    def evaluate(
+        self,
+        names: Iterable[str],
+        outputs: Tensor,
+        targets: Tensor,
+        source: Any = None,
+    ) -> dict[str, float]:
         """Computes metrics over a whole set from outputs.
 
         Returns:
@@ -156,7 +184,13 @@ class Head:
         """
         return self.score(names, self.compare(outputs, targets, source))
 
-    def judge(self, names, outputs, targets, source=None):
+    def judge(
+        self,
+        names: Iterable[str],
+        outputs: Tensor,
+        targets: Tensor,
+        source: Any = None,
+    ) -> tuple[dict[str, float], dict[str, Any]]:
         """Returns the metrics, and the dict of `compare` for a run to store.
 
         The second dict is empty if the head overrides `evaluate` so that it
@@ -168,7 +202,7 @@ class Head:
         return self.score(names, compared), compared
 
     @classmethod
-    def _is_scored(cls):
+    def _is_scored(cls) -> bool:
         """Returns whether `evaluate` uses this class's `compare`.
 
         That is the case if `compare` is overridden in the same class as
@@ -180,11 +214,11 @@ class Head:
         ]
         return issubclass(*owners)
 
-    def decode(self, outputs, source=None):
+    def decode(self, outputs: Tensor, source: Any = None) -> list[Any]:
         """Returns a readable dict for each row, which can be stored as JSON."""
         raise NotImplementedError
 
-    def answer(self, outputs):
+    def answer(self, outputs: Tensor) -> dict[str, Tensor]:
         """Returns the outputs of an exported model, a dict of tensors.
 
         Integers named `<name>_id` are class ids; the export adds the names of

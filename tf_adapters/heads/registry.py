@@ -1,6 +1,9 @@
 """The registry of heads, and their form as plain values."""
 
+from collections.abc import Callable
 import dataclasses
+from typing import Any
+from typing import TypeVar
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.checks import check_known
@@ -8,12 +11,17 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.registry import Registry
 from tf_adapters.heads.head import Head
 from tf_adapters.tasks import output_kinds
+from tf_adapters.tasks.task import Task
+
+H = TypeVar("H", bound=Head)
 
 # Name to class; `register` fills it.
 HEADS = Registry("head", "@tf_adapters.heads.register")
 
 
-def register(name, kind=None):
+def register(
+    name: str, kind: output_kinds.OutputKind | None = None
+) -> Callable[[type[H]], type[H]]:
     """Returns a decorator that registers a `Head` under a name.
 
     Args:
@@ -26,7 +34,7 @@ def register(name, kind=None):
             missing.
     """
 
-    def decorate(cls):
+    def decorate(cls: type[H]) -> type[H]:
         HEADS.add(name, cls, Head)
         if kind is not None:
             output_kinds.KINDS[name] = kind
@@ -40,7 +48,7 @@ def register(name, kind=None):
     return decorate
 
 
-def for_task(task, encoder=None, **settings):
+def for_task(task: Task, encoder: Any = None, **settings: Any) -> Head:
     """Creates the head for a task.
 
     Args:
@@ -59,17 +67,17 @@ def for_task(task, encoder=None, **settings):
     return cls.for_task(task, encoder, **settings)
 
 
-def name_of(head):
+def name_of(head: Head) -> str:
     """Returns the name under which a head's class is registered."""
     return HEADS.name_of(head)
 
 
-def to_config(head):
+def to_config(head: Head) -> dict[str, Any]:
     """Converts a head to a dict of plain values, including its `name`."""
     return {"name": name_of(head), **dataclasses.asdict(head)}
 
 
-def from_config(config):
+def from_config(config: dict[str, Any]) -> Head:
     """Creates a head from a dict that `to_config` returned.
 
     Raises:

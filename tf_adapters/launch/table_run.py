@@ -1,5 +1,9 @@
 """Trains a text model on a table in one call, as the command does."""
 
+from collections.abc import Sequence
+import os
+from typing import Any
+
 from tf_adapters.launch import table_settings
 from tf_adapters.launch import tables
 from tf_adapters.launch.python_words import errors_in_python
@@ -14,22 +18,22 @@ from tf_adapters.text import loading
 
 
 def train(
-    data,
-    text="text",
-    label="label",
-    method=defaults.METHOD,
-    encoder="minilm",
-    head=None,
-    validation=None,
-    test=None,
-    model_dir=None,
-    epochs=None,
-    learning_rate=None,
-    batch_size=None,
-    max_length=None,
-    seed=0,
-    settings=None,
-    overwrite=False,
+    data: Any,
+    text: str | Sequence[str] = "text",
+    label: str = "label",
+    method: Any = defaults.METHOD,
+    encoder: str = "minilm",
+    head: str | None = None,
+    validation: Any = None,
+    test: Any = None,
+    model_dir: str | os.PathLike[str] | None = None,
+    epochs: int | None = None,
+    learning_rate: float | None = None,
+    batch_size: int | None = None,
+    max_length: int | None = None,
+    seed: int = 0,
+    settings: dict[str, Any] | None = None,
+    overwrite: bool = False,
 ):
     """Trains an adapter on a table of texts and labels, and returns its model.
 

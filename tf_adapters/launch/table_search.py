@@ -1,5 +1,9 @@
 """Searches for settings on a table in one call, as the command does."""
 
+from collections.abc import Sequence
+import os
+from typing import Any
+
 from tf_adapters.launch import table_settings
 from tf_adapters.launch import tables
 from tf_adapters.launch import trial_settings
@@ -9,21 +13,21 @@ from tf_adapters.text import loading
 
 
 def tune(
-    data,
-    text="text",
-    label="label",
-    trials=20,
-    methods=trial_settings.METHODS,
-    encoder="minilm",
-    head=None,
-    validation=None,
-    model_dir=None,
-    epochs=None,
-    batch_size=None,
-    max_length=None,
-    seed=0,
-    settings=None,
-    overwrite=False,
+    data: Any,
+    text: str | Sequence[str] = "text",
+    label: str = "label",
+    trials: int = 20,
+    methods: Sequence[str] = trial_settings.METHODS,
+    encoder: str = "minilm",
+    head: str | None = None,
+    validation: Any = None,
+    model_dir: str | os.PathLike[str] | None = None,
+    epochs: int | None = None,
+    batch_size: int | None = None,
+    max_length: int | None = None,
+    seed: int = 0,
+    settings: dict[str, Any] | None = None,
+    overwrite: bool = False,
 ):
     """Searches for settings on a table, and returns the best run's text model.
 

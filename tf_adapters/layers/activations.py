@@ -1,17 +1,20 @@
 """Activations, by the names that checkpoints and papers use."""
 
+from collections.abc import Callable
 import math
 import typing
+from typing import Any
 
 import keras
 from keras import ops
 
 from tf_adapters.common.checks import check_known
+from tf_adapters.common.types import Tensor
 
 HALF = ("bfloat16", "float16")
 
 
-def gelu(x):
+def gelu(x: Tensor):
     """Computes the Gaussian error linear unit in its exact form, `x Phi(x)`.
 
     The operations, with erf, are in the order that TensorFlow's graph optimizer
@@ -21,7 +24,7 @@ def gelu(x):
     return _in_float32(lambda x: (ops.erf(x * math.sqrt(0.5)) + 1) * 0.5 * x, x)
 
 
-def gelu_tanh(x):
+def gelu_tanh(x: Tensor):
     """Computes GELU in its tanh form (`gelu_new`), as BERT's code does."""
     return _in_float32(lambda x: ops.gelu(x, approximate=True), x)
 
@@ -32,14 +35,14 @@ def gated(activation):
     With GELU it is GeGLU (Shazeer 2020, arXiv:2002.05202).
     """
 
-    def function(x):
+    def function(x: Tensor):
         activated, gate = ops.split(x, 2, axis=-1)
         return activation(activated) * gate
 
     return function
 
 
-def _in_float32(function, x):
+def _in_float32(function: Callable[..., Any], x: Tensor):
     """Computes a function in float32 if `x` is in half precision.
 
     The result has the type of `x`. Both forms of GELU cancel numbers close to 1
@@ -64,7 +67,7 @@ ACTIVATIONS = {
 Activation = typing.Literal[tuple(ACTIVATIONS)]
 
 
-def get_activation(name):
+def get_activation(name: str):
     """Returns the activation called `name`.
 
     Raises:

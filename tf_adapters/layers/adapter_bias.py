@@ -1,6 +1,7 @@
 """The two layers of AdapterBias: a vector, and a weight for each token."""
 
 import math
+from typing import Any
 
 import keras
 from keras import ops
@@ -19,11 +20,11 @@ class Vector(Float32Layer):
         **kwargs: See `keras.layers.Layer`.
     """
 
-    def __init__(self, width, **kwargs):
+    def __init__(self, width: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.width = width
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         self.vector = self.add_weight((self.width,), "zeros", name="vector")
 
     def call(self):
@@ -50,7 +51,12 @@ class TokenWeight(Float32Layer):
         Float tensor of shape `(batch, tokens, 1)`.
     """
 
-    def __init__(self, input_width, gates=None, **kwargs):
+    def __init__(
+        self,
+        input_width: int,
+        gates: HardConcreteGates | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.input_width = input_width
         self.gates = None
@@ -59,7 +65,7 @@ class TokenWeight(Float32Layer):
                 (input_width + 1,), name="gates", **gates
             )
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         # PyTorch's default for a linear layer, as in the authors' code.
         limit = 1 / math.sqrt(self.input_width)
         uniform = keras.initializers.RandomUniform(-limit, limit)
@@ -70,7 +76,7 @@ class TokenWeight(Float32Layer):
         if self.gates is not None and not self.gates.built:
             self.gates.build(None)
 
-    def call(self, inputs, seeds=None):
+    def call(self, inputs: Any, seeds=None):
         kernel, bias = self.kernel, self.bias
         if self.gates is not None:
             gates = ops.cast(self.gates.call(seeds), kernel.dtype)

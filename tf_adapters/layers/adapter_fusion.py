@@ -2,12 +2,14 @@
 
 import math
 import typing
+from typing import Any
 
 import keras
 from keras import ops
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
 from tf_adapters.layers.attention import softmax
 from tf_adapters.layers.dense import dense
@@ -69,13 +71,13 @@ class AdapterFusion(Float32Layer):
 
     def __init__(
         self,
-        num_adapters,
-        units,
-        activation,
-        value="dynamic",
-        value_start="constant",
-        **kwargs,
-    ):
+        num_adapters: int,
+        units: int,
+        activation: str,
+        value: str = "dynamic",
+        value_start: str = "constant",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if num_adapters < 1:
             raise UserError(
@@ -91,10 +93,10 @@ class AdapterFusion(Float32Layer):
         self.value = value
         self._activation = activations.get_activation(activation)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         width, stacked = input_shape[-1], self.num_adapters * self.units
 
-        def frozen(shape, name):
+        def frozen(shape, name: str):
             return self.add_weight(shape, "zeros", name=name, trainable=False)
 
         self.down_kernel = frozen((width, stacked), "down_kernel")
@@ -122,7 +124,7 @@ class AdapterFusion(Float32Layer):
         eye = ops.eye(shape[0], dtype=dtype)
         return eye + off_diagonal * (1 - eye)
 
-    def call(self, inputs, chosen=None, training=None):
+    def call(self, inputs: Any, chosen=None, training: bool | None = None):
         down_kernel, down_bias, *up = self._stacks(chosen)
         activation = dense(inputs, down_kernel, down_bias, self._activation)
         arguments = (inputs, activation, *up)
@@ -140,7 +142,9 @@ class AdapterFusion(Float32Layer):
             lambda: self._tokens_first(*arguments),
         )
 
-    def _tokens_first(self, inputs, activation, up_kernel, up_bias):
+    def _tokens_first(
+        self, inputs: Any, activation, up_kernel: Tensor, up_bias: Tensor
+    ):
         """Multiplies the tokens by one weight matrix after the other."""
         query = dense(inputs, self.query_kernel, self.query_bias)
         key_query = dense(query, ops.transpose(self.key_kernel))
@@ -152,7 +156,9 @@ class AdapterFusion(Float32Layer):
             mixed = dense(mixed, self.value_kernel)
         return mixed, weights
 
-    def _weights_first(self, inputs, activation, up_kernel, up_bias):
+    def _weights_first(
+        self, inputs: Any, activation, up_kernel: Tensor, up_bias: Tensor
+    ):
         """Multiplies weights with each other, then the tokens by the result.
 
         The outputs equal those of `_tokens_first` up to rounding. Tokens are
@@ -197,18 +203,18 @@ class AdapterFusion(Float32Layer):
         products = self._by_adapter(activation * seen)
         return softmax(ops.sum(products, axis=-1) + biases)
 
-    def _mix(self, activation, weights, up_kernel, up_bias):
+    def _mix(self, activation, weights, up_kernel: Tensor, up_bias: Tensor):
         """Returns `sum_n p_n z_n`, of shape `(batch, tokens, d)`."""
         weighted = self._by_adapter(activation) * weights[..., None]
         weighted = ops.reshape(weighted, ops.shape(activation))
         return dense(weighted, up_kernel) + dense(weights, up_bias)
 
-    def _by_adapter(self, activation):
+    def _by_adapter(self, activation) -> Tensor:
         count = activation.shape[-1] // self.units
         shape = (*ops.shape(activation)[:-1], count, self.units)
         return ops.reshape(activation, shape)
 
-    def pull_to_identity(self):
+    def pull_to_identity(self) -> Tensor:
         """Returns the scalar `sum (V - I)^2`, which is 0 for a static value."""
         if self.value == "static":
             return ops.zeros(())

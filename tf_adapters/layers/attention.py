@@ -1,14 +1,16 @@
 """Multi-head attention from projected queries, keys and values."""
 
+from collections.abc import Callable
 import math
 
 import keras
 from keras import ops
 
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers.stateless_seeds import dropout
 
 
-def softmax(logits):
+def softmax(logits: Tensor) -> Tensor:
     """Computes the softmax over the last axis in float32.
 
     The result has the type of `logits`. In bfloat16, the sum would lose terms
@@ -25,7 +27,7 @@ class NoPositions:
     blocks a Keras layer with this method.
     """
 
-    def relate(self, query, key, project, drop):
+    def relate(self, query: Tensor, key, project: Callable[..., Tensor], drop):
         """Returns the query, key and bias for the attention scores.
 
         Args:
@@ -43,7 +45,7 @@ class NoPositions:
         return query, key, None
 
 
-def by_head(x, num_heads):
+def by_head(x: Tensor, num_heads: int) -> Tensor:
     """Reshapes `(batch, tokens, d)` to `(batch, heads, tokens, d / heads)`."""
     head_width = x.shape[-1] // num_heads
     # Converters to ONNX follow one unknown dimension, not two.
@@ -51,7 +53,13 @@ def by_head(x, num_heads):
     return ops.transpose(x, (0, 2, 1, 3))
 
 
-def attention_weights(query, key, num_heads, padding_mask, bias=None):
+def attention_weights(
+    query: Tensor,
+    key,
+    num_heads: int,
+    padding_mask: Tensor,
+    bias: Tensor = None,
+):
     """Returns `softmax(q k / sqrt(head width) + bias)`, per head.
 
     Args:
@@ -77,7 +85,7 @@ def attention_weights(query, key, num_heads, padding_mask, bias=None):
     return softmax(scores + blocked[:, None, None, :] * least)
 
 
-def mix(weights, value):
+def mix(weights, value) -> Tensor:
     """Returns the weighted sums of the values, per head.
 
     Args:
@@ -93,14 +101,14 @@ def mix(weights, value):
 
 
 def attention(
-    query,
+    query: Tensor,
     key,
     value,
-    num_heads,
-    padding_mask,
-    dropout_rate=0,
+    num_heads: int,
+    padding_mask: Tensor,
+    dropout_rate: float = 0,
     seeds=None,
-    bias=None,
+    bias: Tensor = None,
 ):
     """Computes multi-head attention.
 

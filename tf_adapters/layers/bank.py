@@ -1,8 +1,11 @@
 """Stacks of several adapters of one kind, of which each example uses one."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
 from tf_adapters.layers.float32_layer import Float32Layer
 
@@ -31,13 +34,15 @@ class BankBottleneck(Float32Layer):
         `(batch, tokens, d)`.
     """
 
-    def __init__(self, num_adapters, units, activation, **kwargs):
+    def __init__(
+        self, num_adapters: int, units: int, activation: str, **kwargs: Any
+    ) -> None:
         super().__init__(**{"trainable": False, **kwargs})
         self.num_adapters = num_adapters
         self.units = units
         self._activation = activations.get_activation(activation)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         width, number = input_shape[-1], self.num_adapters
         for name, shape in (
             ("down_kernel", (number, width, self.units)),
@@ -47,8 +52,8 @@ class BankBottleneck(Float32Layer):
         ):
             setattr(self, name, self.add_weight(shape, "zeros", name=name))
 
-    def call(self, inputs, adapter_ids):
-        def of_example(weight):
+    def call(self, inputs: Any, adapter_ids: Tensor):
+        def of_example(weight) -> Tensor:
             chosen = ops.take(weight, adapter_ids, axis=0)
             return ops.cast(chosen, inputs.dtype)
 
@@ -70,16 +75,16 @@ class BankNorm(Float32Layer):
         **kwargs: See `keras.layers.Layer`.
     """
 
-    def __init__(self, num_adapters, **kwargs):
+    def __init__(self, num_adapters: int, **kwargs: Any) -> None:
         super().__init__(**{"trainable": False, **kwargs})
         self.num_adapters = num_adapters
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         shape = (self.num_adapters, input_shape[-1])
         self.gammas = self.add_weight(shape, "ones", name="gammas")
         self.betas = self.add_weight(shape, "zeros", name="betas")
 
-    def call(self, adapter_ids):
+    def call(self, adapter_ids: Tensor):
         """Returns gamma and beta of each example, each `(batch, 1, d)`."""
         return (
             ops.take(self.gammas, adapter_ids, axis=0)[:, None],
@@ -109,12 +114,14 @@ class BankHead(Float32Layer):
 
     ABSENT = -1e9
 
-    def __init__(self, num_adapters, num_outputs, **kwargs):
+    def __init__(
+        self, num_adapters: int, num_outputs: int, **kwargs: Any
+    ) -> None:
         super().__init__(**{"trainable": False, **kwargs})
         self.num_adapters = num_adapters
         self.num_outputs = num_outputs
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         number, outputs = self.num_adapters, self.num_outputs
         self.kernel = self.add_weight(
             (number, input_shape[-1], outputs), "zeros", name="kernel"
@@ -126,14 +133,14 @@ class BankHead(Float32Layer):
         """For Keras's `summary`."""
         return (None, self.num_outputs)
 
-    def call(self, inputs, adapter_ids):
+    def call(self, inputs: Any, adapter_ids: Tensor):
         inputs = ops.cast(inputs, "float32")
         kernel = ops.take(self.kernel, adapter_ids, axis=0)
         product = ops.matmul(inputs[:, None], kernel)[:, 0]
         return product + ops.take(self.bias, adapter_ids, axis=0)
 
 
-def norm_weights(norm, adapter_ids):
+def norm_weights(norm, adapter_ids: Tensor):
     """Returns gamma and beta of a layer norm.
 
     Args:

@@ -2,6 +2,7 @@
 
 import math
 import typing
+from typing import Any
 
 import keras
 
@@ -52,12 +53,12 @@ class Bottleneck(Float32Layer):
 
     def __init__(
         self,
-        units,
-        activation="gelu_tanh",
-        initialization="truncated_normal",
-        init_stddev=1e-2,
-        **kwargs,
-    ):
+        units: int,
+        activation: str = "gelu_tanh",
+        initialization: str = "truncated_normal",
+        init_stddev: float = 1e-2,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if units < 1:
             raise UserError(
@@ -78,7 +79,7 @@ class Bottleneck(Float32Layer):
         self.init_stddev = init_stddev
         self._activation = activations.get_activation(activation)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         width = input_shape[-1]
         down, up = self._initializers(width)
         self.down_kernel = self.add_weight(
@@ -92,7 +93,7 @@ class Bottleneck(Float32Layer):
         )
         self.up_bias = self.add_weight((width,), "zeros", name="up_bias")
 
-    def _initializers(self, width):
+    def _initializers(self, width: int):
         if self.initialization == "zero_up":
             limit = 1 / math.sqrt(width)
             return keras.initializers.RandomUniform(-limit, limit), "zeros"
@@ -105,9 +106,9 @@ class Bottleneck(Float32Layer):
             initializer(stddev=self.init_stddev),
         )
 
-    def call(self, inputs):
+    def call(self, inputs: Any):
         return dense(self.activations(inputs), self.up_kernel, self.up_bias)
 
-    def activations(self, inputs):
+    def activations(self, inputs: Any):
         """Returns the activations of the bottleneck's units, `(..., units)`."""
         return dense(inputs, self.down_kernel, self.down_bias, self._activation)

@@ -1,7 +1,12 @@
 """Several slots at one place: applied in sequence, or averaged."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 
+from tf_adapters.common.types import Tensor
+from tf_adapters.layers.context import Context
 from tf_adapters.layers.slot_of_layers import SlotGivenLayers
 
 
@@ -16,13 +21,18 @@ class StackSlot(SlotGivenLayers):
 
     arguments = ("members",)
 
-    def __init__(self, members, **kwargs):
+    def __init__(self, members, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.members = list(members)
         self.needs_all_tokens = any(slot.needs_all_tokens for slot in members)
         self.built = all(slot.built for slot in members)
 
-    def call(self, x, context=None, training=None):
+    def call(
+        self,
+        x: Tensor,
+        context: Context | None = None,
+        training: bool | None = None,
+    ):
         probes = {}
         for slot in self.members:
             x, found = slot(x, context=context, training=training)
@@ -44,12 +54,23 @@ class AverageSlot(StackSlot):
 
     arguments = ("members", "weights_of_members", "own_weight")
 
-    def __init__(self, members, weights_of_members, own_weight=0.0, **kwargs):
+    def __init__(
+        self,
+        members,
+        weights_of_members,
+        own_weight: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(members, **kwargs)
         self.weights_of_members = list(weights_of_members)
         self.own_weight = own_weight
 
-    def call(self, x, context=None, training=None):
+    def call(
+        self,
+        x: Tensor,
+        context: Context | None = None,
+        training: bool | None = None,
+    ):
         total = self.own_weight * x
         for slot, weight in zip(
             self.members, self.weights_of_members, strict=True
@@ -63,7 +84,13 @@ class AverageSlot(StackSlot):
 class AverageOfProjections(AverageSlot):
     """`AverageSlot` for a projection, whose slots do not return probes."""
 
-    def call(self, x, project=None, context=None, training=None):
+    def call(
+        self,
+        x: Tensor,
+        project: Callable[..., Tensor] | None = None,
+        context: Context | None = None,
+        training: bool | None = None,
+    ):
         total = self.own_weight * project(x) if self.own_weight else 0.0
         for slot, weight in zip(
             self.members, self.weights_of_members, strict=True

@@ -40,5 +40,5 @@ class Context:
     block_input: Any = None
     residual: Any = None
     intermediate: Any = None
-    norm: Callable | None = None
+    norm: Callable[[Any], Any] | None = None
     sublayer_output: Any = None

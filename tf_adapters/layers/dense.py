@@ -5,6 +5,8 @@ import contextvars
 
 from keras import ops
 
+from tf_adapters.common.types import Tensor
+
 _KEEPS_TOKENS = contextvars.ContextVar("keeps_tokens", default=False)
 
 
@@ -22,7 +24,9 @@ def without_flattening():
         _KEEPS_TOKENS.reset(token)
 
 
-def dense(x, kernel, bias=None, activation=None):
+def dense(
+    x: Tensor, kernel: Tensor, bias: Tensor = None, activation=None
+) -> Tensor:
     """Computes `activation(x kernel + bias)` over the last axis.
 
     The tokens are flattened first, because TensorFlow multiplies two matrices

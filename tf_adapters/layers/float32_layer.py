@@ -1,5 +1,7 @@
 """The base class of all layers with weights in this package."""
 
+from typing import Any
+
 import keras
 
 
@@ -14,5 +16,5 @@ class Float32Layer(keras.layers.Layer):
         **kwargs: See `keras.layers.Layer`; `dtype` is `"float32"` by default.
     """
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(autocast=False, **{"dtype": "float32", **kwargs})

@@ -1,10 +1,12 @@
 """A gate that scales what a method adds to a text."""
 
 import math
+from typing import Any
 
 import keras
 from keras import ops
 
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
 
@@ -26,10 +28,10 @@ class TextGate(Float32Layer):
         `(batch, 1, 1)`, between 0 and 1.
     """
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         width = input_shape[-1]
         limit = 1 / math.sqrt(width)
         self.kernel = self.add_weight(
@@ -41,7 +43,7 @@ class TextGate(Float32Layer):
             (1,), keras.initializers.RandomUniform(-limit, limit), name="bias"
         )
 
-    def call(self, x, padding_mask):
+    def call(self, x: Tensor, padding_mask: Tensor):
         opened = ops.sigmoid(dense(x, self.kernel, self.bias))
         is_token = ops.cast(padding_mask, x.dtype)[..., None]
         # A missing choice of a question has no tokens. Its gate has no effect,

@@ -1,12 +1,14 @@
 """Gates with a hard-concrete distribution, which can close exactly."""
 
 import math
+from typing import Any
 
 import keras
 from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers.float32_layer import Float32Layer
 
 
@@ -55,11 +57,11 @@ class HardConcreteGates(Float32Layer):
         shape,
         temperature=2 / 3,
         stretch_low=-0.1,
-        stretch_high=1.1,
-        learning_rate_multiplier=1.0,
-        initial_log_alpha=0.0,
-        **kwargs,
-    ):
+        stretch_high: float = 1.1,
+        learning_rate_multiplier: float = 1.0,
+        initial_log_alpha: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if temperature <= 0 or stretch_low >= 0 or stretch_high <= 1:
             raise UserError(
@@ -74,7 +76,7 @@ class HardConcreteGates(Float32Layer):
         self.learning_rate_multiplier = learning_rate_multiplier
         self.initial_log_alpha = initial_log_alpha
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         initial = self.initial_log_alpha / self.learning_rate_multiplier
         self.scaled_log_alpha = self.add_weight(
             self.shape,
@@ -82,7 +84,7 @@ class HardConcreteGates(Float32Layer):
             name="scaled_log_alpha",
         )
 
-    def fix(self, is_open):
+    def fix(self, is_open) -> None:
         """Fixes the gates at 1 or 0, also for training.
 
         Args:
@@ -94,7 +96,7 @@ class HardConcreteGates(Float32Layer):
             / self.learning_rate_multiplier
         )
 
-    def reopen(self):
+    def reopen(self) -> None:
         """Makes gates trainable again that an earlier training left at 0 or 1.
 
         Closed gates return to their initial logit. Open gates stay open, at a
@@ -135,7 +137,7 @@ class HardConcreteGates(Float32Layer):
         )
         return ops.clip(stretched, 0, 1)
 
-    def expected_open(self):
+    def expected_open(self) -> Tensor:
         """Returns each gate's probability of not being exactly zero."""
         shift = self.temperature * math.log(
             -self.stretch_low / self.stretch_high

@@ -1,9 +1,12 @@
 """Mixout: random neurons use their initial outgoing weights for a step."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers import reparameterization
 from tf_adapters.layers.float32_layer import Float32Layer
 
@@ -35,7 +38,9 @@ class Mixout(Float32Layer):
 
     replaces_dropout = True
 
-    def __init__(self, shape, rate, num_input_axes=1, **kwargs):
+    def __init__(
+        self, shape, rate: float, num_input_axes: int = 1, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         if not 0 <= rate < 1:
             raise UserError(
@@ -49,12 +54,12 @@ class Mixout(Float32Layer):
             *[1] * (len(self.shape) - num_input_axes),
         )
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         self.initial = self.add_weight(
             self.shape, "zeros", trainable=False, name="initial"
         )
 
-    def start_from(self, value):
+    def start_from(self, value) -> None:
         """Sets the initial value of the kernel."""
         self.initial.assign(value)
 
@@ -68,7 +73,7 @@ class Mixout(Float32Layer):
         return (mixed - self.rate * initial) / (1 - self.rate)
 
 
-def mixout_pairs(rate, kernels, model):
+def mixout_pairs(rate: float, kernels, model):
     """Returns pairs of a kernel and its `Mixout`.
 
     The list is empty if `rate` is 0. Otherwise it includes the head's kernel
@@ -91,7 +96,7 @@ def mixout_pairs(rate, kernels, model):
     ]
 
 
-def _mixout(kernel, rate, num_input_axes):
+def _mixout(kernel: Tensor, rate: float, num_input_axes: int):
     name = reparameterization.name_for(kernel)
     layer = Mixout(kernel.shape, rate, num_input_axes, name=name)
     layer.build()

@@ -44,9 +44,9 @@ class PreNorm:
         """Returns the new vectors, given the sum of residual and output."""
         return total
 
-    def for_slot(self, norm):
+    def for_slot(self, norm) -> None:
         """Returns the norm that follows the slot, or `None`."""
-        return
+        return None
 
 
 NORM_PLACES = {"post": PostNorm(), "pre": PreNorm()}

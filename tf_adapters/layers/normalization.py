@@ -2,8 +2,10 @@
 
 from keras import ops
 
+from tf_adapters.common.types import Tensor
 
-def layer_norm(x, gamma, beta, epsilon):
+
+def layer_norm(x: Tensor, gamma, beta, epsilon) -> Tensor:
     """Computes `gamma (x - mean) / sqrt(variance + epsilon) + beta`.
 
     Mean and variance are over the last axis. They are computed in float32 for

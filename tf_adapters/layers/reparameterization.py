@@ -1,6 +1,9 @@
 """Computed values that a forward pass uses instead of a model's weights."""
 
+from collections.abc import Callable
+from collections.abc import Iterator
 import contextlib
+from typing import Any
 
 import keras
 from keras import ops
@@ -63,7 +66,7 @@ class Reparameterization(Float32Layer):
         **kwargs: See `keras.layers.Layer`.
     """
 
-    def __init__(self, pairs=(), folds=tuple, **kwargs):
+    def __init__(self, pairs=(), folds=tuple, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.functions = [function for _, function in pairs]
         # Wrapped in a function: Keras would track variables in an attribute as
@@ -73,7 +76,7 @@ class Reparameterization(Float32Layer):
         self._before_fold = None
         self.build(())
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         """Does nothing; Keras's `summary` requires the method."""
 
     @property
@@ -87,7 +90,7 @@ class Reparameterization(Float32Layer):
         return any(map(_replaces_dropout, self.functions))
 
     @property
-    def folded(self):
+    def folded(self) -> bool:
         """Whether `fold` has written the evaluation values to the variables."""
         return self._before_fold is not None
 
@@ -126,7 +129,7 @@ class Reparameterization(Float32Layer):
             ]
         )
 
-    def fold(self):
+    def fold(self) -> None:
         """Writes the evaluation values to the variables themselves.
 
         The weights of the functions and slots are set to zero, so a graph that
@@ -153,7 +156,7 @@ class Reparameterization(Float32Layer):
         for _, slot in self._folds():
             slot.is_folded = True
 
-    def unfold(self):
+    def unfold(self) -> None:
         """Restores the exact values that all variables had before `fold`."""
         if not self.folded:
             return
@@ -176,7 +179,7 @@ class Reparameterization(Float32Layer):
         return [*(variable for variable, _ in pairs), *added.values()]
 
     @contextlib.contextmanager
-    def folded_meanwhile(self):
+    def folded_meanwhile(self) -> Iterator[None]:
         """Folds for the duration of a `with` block, if not folded already."""
         folded_before = self.folded
         self.fold()
@@ -186,12 +189,12 @@ class Reparameterization(Float32Layer):
             if not folded_before:
                 self.unfold()
 
-    def restart(self):
+    def restart(self) -> None:
         """Makes the variables' current values the initial ones of mixout."""
         for variable, function in self._pairs():
             if hasattr(function, "start_from"):
                 function.start_from(ops.convert_to_numpy(variable))
 
 
-def _replaces_dropout(function):
+def _replaces_dropout(function: Callable[..., Any]):
     return getattr(function, "replaces_dropout", False)

@@ -2,6 +2,7 @@
 
 import re
 import typing
+from typing import Any
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers.float32_layer import Float32Layer
@@ -78,7 +79,7 @@ class Slot(Float32Layer):
     # `Reparameterization` sets it.
     is_folded = False
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.has_own_name = kwargs.get("name") is not None
 
@@ -88,7 +89,7 @@ class Slot(Float32Layer):
         return self.is_folded
 
 
-def check_names(slot):
+def check_names(slot) -> None:
     """Checks that all layers of a slot that have weights are named explicitly.
 
     Names that Keras generates differ each time, so an adapter folder with them

@@ -1,5 +1,7 @@
 """Base classes of slots that contain layers."""
 
+from typing import Any
+
 import keras
 
 from tf_adapters.layers.slot import Slot
@@ -8,7 +10,7 @@ from tf_adapters.layers.slot import Slot
 class SlotOfLayers(Slot):
     """A slot that builds its layers with its own input shape."""
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         for layer in self._flatten_layers(include_self=False, recursive=False):
             # Blocks may share a layer.
             if not layer.built:
@@ -25,7 +27,7 @@ class SlotGivenLayers(SlotOfLayers):
 
     arguments = ()
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         values = {
             name: keras.saving.serialize_keras_object(getattr(self, name))
             for name in self.arguments
@@ -33,7 +35,7 @@ class SlotGivenLayers(SlotOfLayers):
         return {**super().get_config(), **values}
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]):
         values = {
             name: keras.saving.deserialize_keras_object(config[name])
             for name in cls.arguments

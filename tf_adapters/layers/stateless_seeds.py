@@ -4,6 +4,8 @@ import keras
 from keras import ops
 import numpy as np
 
+from tf_adapters.common.types import Tensor
+
 
 class StatelessSeeds(keras.random.SeedGenerator):
     """Generates a seed for each dropout of a forward pass, without a state.
@@ -30,7 +32,7 @@ class StatelessSeeds(keras.random.SeedGenerator):
     # 2 later.
     _RESERVED = 3
 
-    def __init__(self, seed):
+    def __init__(self, seed) -> None:
         # The parent's constructor is not called: it would create the state
         # variable that this class avoids. Keras's PyTorch backend reads
         # `_initial_seed` and interprets `None` as a generator without a seed.
@@ -38,7 +40,7 @@ class StatelessSeeds(keras.random.SeedGenerator):
         self.seed = ops.convert_to_tensor(seed)
         self.draws = 0
 
-    def next(self, ordered=True):
+    def next(self, ordered: bool = True):
         """Returns the seed of the next draw, an integer tensor `(2,)`."""
         has_room = self.draws < self.DRAWS_PER_PASS - self._RESERVED
         start = self.seed if has_room else self._drawn_seed()
@@ -50,13 +52,13 @@ class StatelessSeeds(keras.random.SeedGenerator):
             seed = seed * self._pair(40_503, 1)
         return seed
 
-    def _drawn_seed(self):
+    def _drawn_seed(self) -> Tensor:
         # The seed before the first one, which is not used otherwise.
         before = StatelessSeeds(self.seed - self._pair(0, 1))
         drawn = keras.random.randint((2,), 0, 2**31 - 1, seed=before)
         return ops.cast(drawn, self.seed.dtype)
 
-    def _pair(self, first, second):
+    def _pair(self, first, second) -> Tensor:
         return ops.convert_to_tensor(
             np.array([first, second]), dtype=self.seed.dtype
         )
@@ -106,7 +108,7 @@ def pass_seed(run, place, step):
     return seed
 
 
-def dropout(x, rate, seeds):
+def dropout(x: Tensor, rate: float, seeds):
     """Applies inverted dropout, or returns `x` itself if `seeds` is `None`.
 
     Args:

@@ -4,11 +4,15 @@ import typing
 
 from keras import ops
 
+from tf_adapters.common.types import Tensor
+
 TokenPooling = typing.Literal["mean", "first_token"]
 TOKEN_POOLINGS = typing.get_args(TokenPooling)
 
 
-def pool_tokens(outputs, padding_mask, pooling):
+def pool_tokens(
+    outputs: dict[str, Tensor], padding_mask: Tensor, pooling: str
+) -> Tensor:
     """Returns a float32 vector for each sequence, `(sequences, width)`.
 
     Args:

@@ -1,20 +1,26 @@
 """Merges trained adapters of one encoder into one ordinary adapter."""
 
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+
 from tf_adapters.common.checks import check_known
+from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.merging import search
 from tf_adapters.merging.adapter_merge import AdapterMerge
+from tf_adapters.models.adapter_model import AdapterModel
 
 
 def merge_adapters(
-    adapters,
-    encoder,
-    how="mean",
-    weights=None,
-    head_of=None,
-    inputs=None,
-    rank=None,
-    **options,
-):
+    adapters: Sequence[Any],
+    encoder: Encoder,
+    how: str = "mean",
+    weights: Sequence[float] | None = None,
+    head_of: Any = None,
+    inputs: Any = None,
+    rank: int | None = None,
+    **options: Any,
+) -> AdapterModel:
     """Returns one adapter merged from several, without training.
 
     The result is an ordinary model: you can save, export, fuse and train it.
@@ -66,14 +72,14 @@ def merge_adapters(
 
 
 def search_weights(
-    adapters,
-    encoder,
-    loss,
-    how="output_sum",
-    head_of=None,
-    evaluations=40,
-    l1=search.L1,
-):
+    adapters: Sequence[Any],
+    encoder: Encoder,
+    loss: Callable[[AdapterModel], float],
+    how: str = "output_sum",
+    head_of: Any = None,
+    evaluations: int = 40,
+    l1: float = search.L1,
+) -> list[float]:
     """Returns weights of a sum that minimize a loss, without gradients.
 
     This is LoraHub (Huang et al. 2023, arXiv:2307.13269);

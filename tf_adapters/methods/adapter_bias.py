@@ -2,14 +2,19 @@
 
 import dataclasses
 import typing
+from typing import Any
 
 import keras
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers.adapter_bias import TokenWeight
 from tf_adapters.layers.adapter_bias import Vector
+from tf_adapters.layers.context import Context
+from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.slot_of_layers import SlotGivenLayers
+from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 from tf_adapters.methods.support import sparse_packing
@@ -67,7 +72,7 @@ class AdapterBias(Method):
     gate_learning_rate_multiplier: float = 100.0
     leave_out: tuple[int, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.l0_lambda is not None and not self.use_alpha:
             raise UserError(
@@ -75,7 +80,7 @@ class AdapterBias(Method):
                 "false. Leave one of the two out."
             )
 
-    def make_slots(self, shape):
+    def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
         """Returns one dict of slots for each block."""
         reads_ffn = self.alpha_input == "intermediate"
         input_width = shape.ffn_width if reads_ffn else shape.width
@@ -92,7 +97,7 @@ class AdapterBias(Method):
             slots.append({"after_ffn": slot} if kept else {})
         return slots
 
-    def _token_weight(self, input_width, name):
+    def _token_weight(self, input_width: int, name: str):
         if not self.use_alpha:
             return None
         gates = (
@@ -102,7 +107,7 @@ class AdapterBias(Method):
         )
         return TokenWeight(input_width, gates, name=name)
 
-    def trainable_encoder_variables(self, encoder):
+    def trainable_encoder_variables(self, encoder) -> list[Any]:
         """Returns the variables of the norms that `train_norms` selects."""
         norms = []
         if self.train_norms == "ffn_and_embedding":
@@ -125,7 +130,7 @@ class AdapterBias(Method):
             keras.ops.sum(gate.expected_open()) for gate in gates
         )
 
-    def report(self, model):
+    def report(self, model) -> dict[str, Any]:
         """Returns the shares of open gates, as in table 7.
 
         Each share comes with its value for untrained gates (`..._at_start`).
@@ -160,7 +165,7 @@ class AdapterBias(Method):
         return TokenWeightGating(self)
 
 
-def _in_a_row(tensors):
+def _in_a_row(tensors: dict[str, Any]):
     return np.concatenate([keras.ops.convert_to_numpy(t) for t in tensors])
 
 
@@ -177,18 +182,18 @@ class TokenWeightGating(sparse_packing.SparseGating):
     replaced = (sparse_packing.GATES, "/kernel", "/bias")
     certain = 20.0
 
-    def reopen(self, model):
+    def reopen(self, model) -> None:
         for gates in _gates(model.own_slots()):
             gates.reopen()
 
-    def take_weights(self, tensors, prefix):
+    def take_weights(self, tensors: dict[str, Any], prefix):
         gates, kernel, bias = (
             tensors.pop(prefix + end) for end in self.replaced
         )
         weights = np.concatenate([kernel[:, 0], bias])
         return self.gate_values(gates), weights
 
-    def restored(self, shapes, prefix, weights, logits):
+    def restored(self, shapes: dict[str, Any], prefix, weights, logits: Tensor):
         arrays = logits, weights[:-1, None], weights[-1:]
         return dict(zip(self.replaced, arrays, strict=True))
 
@@ -211,13 +216,18 @@ class Shift(SlotGivenLayers):
 
     arguments = ("vector", "alpha", "alpha_input")
 
-    def __init__(self, vector, alpha, alpha_input, **kwargs):
+    def __init__(self, vector, alpha, alpha_input, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.vector = vector
         self.alpha = alpha
         self.alpha_input = alpha_input
 
-    def call(self, x, context=None, training=None):
+    def call(
+        self,
+        x: Tensor,
+        context: Context | None = None,
+        training: bool | None = None,
+    ):
         vector = keras.ops.cast(self.vector.call(), x.dtype)
         if self.alpha is None:
             return x + vector, {}

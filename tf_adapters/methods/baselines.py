@@ -4,9 +4,12 @@ They share one file because each is only a few lines long.
 """
 
 import dataclasses
+from typing import Any
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers import mixout as mixout_lib
+from tf_adapters.layers.slot import Slot
+from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 
@@ -29,10 +32,10 @@ class Full(Method):
 
     mixout: float = 0.0
 
-    def trainable_encoder_variables(self, encoder):
+    def trainable_encoder_variables(self, encoder) -> list[Any]:
         return encoder.used_variables()
 
-    def reparameterize(self, model):
+    def reparameterize(self, model) -> list[Any]:
         read = {id(v) for v in model.encoder_variables_read()}
         kernels = [
             (kernel, num_input_axes)
@@ -95,7 +98,7 @@ class TopLayers(Method):
 
     k: int = 1
 
-    def make_slots(self, shape):
+    def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
         if not 1 <= self.k <= shape.num_blocks:
             raise UserError(
                 "`k` must lie between 1 and the encoder's "
@@ -103,7 +106,7 @@ class TopLayers(Method):
             )
         return super().make_slots(shape)
 
-    def trainable_encoder_variables(self, encoder):
+    def trainable_encoder_variables(self, encoder) -> list[Any]:
         if self.k == len(encoder.blocks):
             return encoder.used_variables()
         variables = encoder.pooler_variables()
@@ -131,7 +134,7 @@ class LayerNorm(Method):
         ['beta', 'bias', 'gamma', 'kernel']
     """
 
-    def trainable_encoder_variables(self, encoder):
+    def trainable_encoder_variables(self, encoder) -> list[Any]:
         return encoder.norm_variables()
 
 
@@ -148,7 +151,7 @@ class BitFit(Method):
         ['beta', 'bias']
     """
 
-    def trainable_encoder_variables(self, encoder):
+    def trainable_encoder_variables(self, encoder) -> list[Any]:
         """Returns all variables called `bias` or `beta`."""
         found = [
             variable

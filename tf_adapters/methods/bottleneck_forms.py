@@ -2,19 +2,24 @@
 
 import dataclasses
 import typing
+from typing import Any
 
 import keras
 from keras import ops
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
 from tf_adapters.layers.bottleneck import Bottleneck
 from tf_adapters.layers.bottleneck import Initialization
+from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.gate import TextGate
 from tf_adapters.layers.normalization import layer_norm
+from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.slot_of_layers import SlotOfLayers
 from tf_adapters.layers.stateless_seeds import dropout
+from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 from tf_adapters.methods.support import bottleneck_slots
@@ -103,7 +108,7 @@ class BottleneckForms(Method):
     dropout: float = 0.0
     leave_out: tuple[int, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         bottleneck_slots.settle_width(self, default_factor=16.0)
         if not 1 <= self.num_hidden_layers <= 100:
@@ -118,7 +123,7 @@ class BottleneckForms(Method):
                 "`pretrained_norm='after'`."
             )
 
-    def make_slots(self, shape):
+    def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
         """Returns one dict of slots for each block."""
         sublayers = {"bottom": ("attention",), "top": ("ffn",)}
         names = sublayers.get(self.position, ("attention", "ffn"))
@@ -128,7 +133,7 @@ class BottleneckForms(Method):
         for name in ("reduction_factor", "position", "leave_out"):
             del settings[name]
 
-        def make(place, name):
+        def make(place: str, name: str):
             # Named after the sublayer, before or after its norm.
             return FormSlot(**settings, name=name.removesuffix("_norm"))
 
@@ -154,7 +159,7 @@ class FormSlot(SlotOfLayers):
         A tensor of the shape of `x`, and no probes.
     """
 
-    def __init__(self, **settings):
+    def __init__(self, **settings: Any) -> None:
         own = {field.name for field in dataclasses.fields(BottleneckForms)}
         super().__init__(**{k: v for k, v in settings.items() if k not in own})
         self.settings = {k: v for k, v in settings.items() if k in own}
@@ -169,7 +174,7 @@ class FormSlot(SlotOfLayers):
         )
         self.gate = TextGate(name="gate") if form.use_gating else None
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         super().build(input_shape)
         width, form = input_shape[-1], self.form
         self.norms = {
@@ -198,7 +203,12 @@ class FormSlot(SlotOfLayers):
             shape = (1,) if form.learned_scaling == "scalar" else (width,)
             self.factor = self.add_weight(shape, "ones", name="scaling")
 
-    def call(self, x, context=None, training=None):
+    def call(
+        self,
+        x: Tensor,
+        context: Context | None = None,
+        training: bool | None = None,
+    ):
         form = self.form
         read, output, total = self._sublayer(x, context)
         residual = {"sublayer_output": output, "sum": total, "read": read}
@@ -212,7 +222,7 @@ class FormSlot(SlotOfLayers):
             return self._normed("after", delta + residual), {}
         return self._normed("after", delta) + residual, {}
 
-    def _sublayer(self, x, context):
+    def _sublayer(self, x: Tensor, context: Context):
         """Returns the adapter's input, `h` and `h + r`."""
         form = self.form
         behind = form.pretrained_norm in ("none", "before")
@@ -225,7 +235,7 @@ class FormSlot(SlotOfLayers):
             return x if behind else read, output, total
         return output, output, total
 
-    def _delta(self, read, context):
+    def _delta(self, read, context: Context):
         form, layer = self.form, self.delta
         activation = activations.get_activation(form.activation)
         kernels = [(layer.down_kernel, layer.down_bias), *self.hidden]
@@ -241,11 +251,11 @@ class FormSlot(SlotOfLayers):
             x = x * self.gate(read, context.padding_mask)
         return x
 
-    def _normed(self, place, x):
+    def _normed(self, place: str, x: Tensor):
         if place not in self.norms:
             return x
         # PyTorch's default epsilon.
         return layer_norm(x, *self.norms[place], 1e-5)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}

@@ -3,15 +3,20 @@
 import dataclasses
 import math
 import typing
+from typing import Any
 
 import keras
 from keras import ops
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
+from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
+from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.slot_of_layers import SlotGivenLayers
+from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 from tf_adapters.methods.support import bottleneck_slots
@@ -55,11 +60,11 @@ class Compacter(Method):
     rank: int = 1
     leave_out: tuple[int, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         bottleneck_slots.settle_width(self, default_factor=32.0)
 
-    def make_slots(self, shape):
+    def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
         """Returns one dict of slots for each block."""
         places, reads = bottleneck_slots.PLACEMENTS[self.placement]
         units = bottleneck_slots.width_of_bottleneck(self, shape.width)
@@ -76,7 +81,7 @@ class Compacter(Method):
         # paths of these shared variables.
         factors.build()
 
-        def make(place, name):
+        def make(place: str, name: str):
             return CompacterSlot(
                 factors, reads, units, self.activation, self.rank, name=name
             )
@@ -93,18 +98,18 @@ class KroneckerFactors(Float32Layer):
         **kwargs: See `keras.layers.Layer`.
     """
 
-    def __init__(self, order, **kwargs):
+    def __init__(self, order, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.order = order
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         self.factors = self.add_weight(
             (self.order,) * 3,
             keras.initializers.RandomNormal(stddev=0.01),
             name="factors",
         )
 
-    def kernel(self, left, right):
+    def kernel(self, left, right) -> Tensor:
         """Returns `sum_i A_i (x) (left_i right_i)`.
 
         Args:
@@ -138,7 +143,15 @@ class CompacterSlot(SlotGivenLayers):
 
     arguments = ("factors", "reads", "units", "activation", "rank")
 
-    def __init__(self, factors, reads, units, activation, rank=1, **kwargs):
+    def __init__(
+        self,
+        factors,
+        reads: str,
+        units: int,
+        activation: str,
+        rank: int = 1,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.factors = factors
         self.reads = reads
@@ -147,7 +160,7 @@ class CompacterSlot(SlotGivenLayers):
         self.rank = rank
         self._activation = activations.get_activation(activation)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         super().build(input_shape)
         width, n = input_shape[-1], self.factors.order
         for name, inputs, outputs in (
@@ -170,7 +183,12 @@ class CompacterSlot(SlotGivenLayers):
             bias = self.add_weight((outputs,), "zeros", name=f"{name}_bias")
             setattr(self, f"{name}_bias", bias)
 
-    def call(self, x, context=None, training=None):
+    def call(
+        self,
+        x: Tensor,
+        context: Context | None = None,
+        training: bool | None = None,
+    ):
         hidden = dense(
             bottleneck_slots.read(self.reads, x, context),
             self.factors.kernel(self.down_left, self.down_right),

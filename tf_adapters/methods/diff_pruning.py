@@ -1,6 +1,7 @@
 """Diff pruning: Guo et al. 2021, arXiv:2012.07463."""
 
 import dataclasses
+from typing import Any
 
 import keras
 from keras import ops
@@ -66,7 +67,7 @@ class DiffPruning(Method):
     last_phase: float = 0.5
     last_phase_learning_rate_multiplier: float = 5.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("share", "last_phase"):
             if not 0 <= getattr(self, name) <= 1:
@@ -80,7 +81,7 @@ class DiffPruning(Method):
                 f"Received: {self.last_phase_learning_rate_multiplier}"
             )
 
-    def reparameterize(self, model):
+    def reparameterize(self, model) -> list[Any]:
         """Returns pairs of an encoder variable and its `SparseDiff`."""
         pairs = []
         for variable in model.encoder_variables_read():
@@ -105,7 +106,7 @@ class DiffPruning(Method):
             for difference in model.reparameterization.functions
         )
 
-    def report(self, model):
+    def report(self, model) -> dict[str, Any]:
         """Returns the number and the share of weights that differ."""
         changes = difference_gating.all_changes(model)
         differ = int(np.count_nonzero(changes))
@@ -136,7 +137,7 @@ class SparseDiff(Float32Layer):
         **kwargs: See `keras.layers.Layer`.
     """
 
-    def __init__(self, shape, gates, structured, **kwargs):
+    def __init__(self, shape, gates, structured, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.shape = tuple(shape)
         self.gates = HardConcreteGates(self.shape, name="gates", **gates)
@@ -144,7 +145,7 @@ class SparseDiff(Float32Layer):
         if structured:
             self.group_gate = HardConcreteGates((), name="group", **gates)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         self.difference = self.add_weight(
             self.shape, "zeros", name="difference"
         )
@@ -169,13 +170,13 @@ class SparseDiff(Float32Layer):
             expected = self.group_gate.expected_open() * expected
         return expected
 
-    def reopen(self):
+    def reopen(self) -> None:
         """Makes the gates that `keep` fixed trainable again."""
         self.gates.reopen()
         if self.group_gate is not None:
             self.group_gate.reopen()
 
-    def keep(self, kept):
+    def keep(self, kept) -> None:
         """Fixes all gates and sets the difference to zero outside of `kept`.
 
         Args:

@@ -2,15 +2,20 @@
 
 import dataclasses
 import typing
+from typing import Any
 
 import keras
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers.activations import Activation
 from tf_adapters.layers.adapter_fusion import AdapterFusion
 from tf_adapters.layers.adapter_fusion import FusionStart
 from tf_adapters.layers.adapter_fusion import FusionValue
+from tf_adapters.layers.context import Context
+from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.slot_of_layers import SlotOfLayers
+from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 from tf_adapters.methods.support import bottleneck_slots
@@ -63,12 +68,12 @@ class Fusion(Method):
     subset: int | None = None
     leave_out: tuple[int, ...] = ()
 
-    def make_slots(self, shape):
+    def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
         """Returns one dict of slots for each block."""
         self._check_subset()
         places, reads = bottleneck_slots.PLACEMENTS[self.placement]
 
-        def make(place, name):
+        def make(place: str, name: str):
             return FusionSlot(
                 reads,
                 len(self.adapters),
@@ -82,7 +87,7 @@ class Fusion(Method):
 
         return self.fill_places(shape, places, make)
 
-    def _check_subset(self):
+    def _check_subset(self) -> None:
         if self.subset is None or 1 <= self.subset <= len(self.adapters):
             return
         raise UserError(
@@ -124,15 +129,15 @@ class FusionSlot(SlotOfLayers):
 
     def __init__(
         self,
-        reads,
-        num_adapters,
-        units,
-        activation,
-        value,
+        reads: str,
+        num_adapters: int,
+        units: int,
+        activation: str,
+        value: str,
         subset=None,
-        value_start="constant",
-        **kwargs,
-    ):
+        value_start: str = "constant",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.reads = reads
         self.subset = subset
@@ -140,7 +145,12 @@ class FusionSlot(SlotOfLayers):
             num_adapters, units, activation, value, value_start, name="fusion"
         )
 
-    def call(self, x, context=None, training=None):
+    def call(
+        self,
+        x: Tensor,
+        context: Context | None = None,
+        training: bool | None = None,
+    ):
         chosen = None
         if self.subset is not None and context.seeds is not None:
             chosen = self._draw(context.seeds)

@@ -1,6 +1,7 @@
 """Adapter tuning: Houlsby et al. 2019, arXiv:1902.00751."""
 
 import dataclasses
+from typing import Any
 
 from tf_adapters.layers.activations import Activation
 from tf_adapters.layers.bottleneck import Initialization
@@ -48,6 +49,6 @@ class Houlsby(BottleneckMethod):
 
     stacks_as = "houlsby"
 
-    def trainable_encoder_variables(self, encoder):
+    def trainable_encoder_variables(self, encoder) -> list[Any]:
         """Returns gamma and beta of every layer norm, or an empty list."""
         return encoder.norm_variables() if self.train_layer_norms else []

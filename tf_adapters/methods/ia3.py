@@ -1,13 +1,18 @@
 """(IA)^3: Liu et al. 2022, arXiv:2205.05638, as in AdapterHub or PEFT."""
 
+from collections.abc import Callable
 import dataclasses
 import typing
+from typing import Any
 
 import keras
 from keras import ops
 
 from tf_adapters.common.checks import check_known
+from tf_adapters.common.types import Tensor
+from tf_adapters.layers.context import Context
 from tf_adapters.layers.slot import Slot
+from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 
@@ -54,11 +59,11 @@ class IA3(Method):
     form: typing.Literal["adapterhub", "peft"] = "adapterhub"
     leave_out: tuple[int, ...] = ()
 
-    def make_slots(self, shape):
+    def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
         """Returns one dict of slots for each block."""
         sides = _FORMS[self.form]
 
-        def make(projection, name):
+        def make(projection, name: str):
             side = sides[projection]
             width = shape.of_projection(projection)[side == "output"]
             return Rescale(width, side, name=name)
@@ -77,16 +82,22 @@ class Rescale(Slot):
         **kwargs: See `keras.layers.Layer`.
     """
 
-    def __init__(self, width, side, **kwargs):
+    def __init__(self, width: int, side, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         check_known("side", side, ("input", "output"))
         self.width = width
         self.side = side
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         self.vector = self.add_weight((self.width,), "ones", name="vector")
 
-    def call(self, x, project=None, context=None, training=None):
+    def call(
+        self,
+        x: Tensor,
+        project: Callable[..., Tensor] | None = None,
+        context: Context | None = None,
+        training: bool | None = None,
+    ):
         vector = ops.cast(self.vector, x.dtype)
         if self.side == "input":
             return project(x * vector)

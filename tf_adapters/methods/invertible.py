@@ -1,13 +1,17 @@
 """Invertible adapters: Pfeiffer et al. 2020 (MAD-X), arXiv:2005.00052."""
 
 import dataclasses
+from typing import Any
 
 import keras
 from keras import ops
 
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
 from tf_adapters.layers.bottleneck import Bottleneck
+from tf_adapters.layers.context import Context
 from tf_adapters.layers.slot import Slot
+from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 from tf_adapters.methods.support.bottleneck_slots import check_reduction_factor
@@ -38,11 +42,11 @@ class Invertible(Method):
     reduction_factor: float = 2.0
     activation: activations.Activation = "relu"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         check_reduction_factor(self.reduction_factor)
 
-    def make_embedding_slots(self, shape):
+    def make_embedding_slots(self, shape: EncoderShape) -> dict[str, Slot]:
         """Returns a dict with the slot at the embeddings."""
         units = max(1, int(shape.width // 2 // self.reduction_factor))
         return {
@@ -62,25 +66,32 @@ class Coupling(Slot):
         **kwargs: See `keras.layers.Layer`.
     """
 
-    def __init__(self, units, activation="relu", **kwargs):
+    def __init__(
+        self, units: int, activation: str = "relu", **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.first = Bottleneck(units, activation, "normal", 0.02, name="first")
         self.second = Bottleneck(
             units, activation, "normal", 0.02, name="second"
         )
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         half = (*input_shape[:-1], input_shape[-1] // 2)
         for layer in (self.first, self.second):
             if not layer.built:
                 layer.build(half)
 
-    def call(self, x, context=None, training=None):
+    def call(
+        self,
+        x: Tensor,
+        context: Context | None = None,
+        training: bool | None = None,
+    ):
         one, two = ops.split(x, 2, axis=-1)
         one = one + self.first(two)
         return ops.concatenate([one, two + self.second(one)], axis=-1), {}
 
-    def inverse(self, y):
+    def inverse(self, y: Tensor) -> Tensor:
         """Returns the `x` for which a call returns `y`."""
         one, two = ops.split(y, 2, axis=-1)
         two = two - self.second(one)

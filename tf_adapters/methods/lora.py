@@ -1,18 +1,23 @@
 """LoRA: Hu et al. 2022, arXiv:2106.09685, as in the PEFT library."""
 
+from collections.abc import Callable
 import dataclasses
 import math
 import typing
+from typing import Any
 
 import keras
 from keras import ops
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
+from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.gate import TextGate
 from tf_adapters.layers.slot import Projection
 from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.stateless_seeds import dropout
+from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 
@@ -54,7 +59,7 @@ class LoRA(Method):
     use_gating: bool = False
     leave_out: tuple[int, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if not self.projections:
             raise UserError(
@@ -62,10 +67,10 @@ class LoRA(Method):
                 f"{', '.join(typing.get_args(Projection))}."
             )
 
-    def make_slots(self, shape):
+    def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
         """Returns one dict of slots for each block."""
 
-        def make(projection, name):
+        def make(projection, name: str):
             return LoRAUpdate(
                 *shape.of_projection(projection),
                 self.rank,
@@ -77,7 +82,7 @@ class LoRA(Method):
 
         return self.fill_places(shape, self.projections, make)
 
-    def folds(self, model):
+    def folds(self, model) -> list[Any]:
         """Returns pairs of a kernel and its `LoRAUpdate`."""
         return [
             (block.kernels()[name][0], slot)
@@ -111,14 +116,14 @@ class LoRAUpdate(Slot):
 
     def __init__(
         self,
-        inputs,
-        outputs,
-        rank,
+        inputs: int,
+        outputs: int,
+        rank: int,
         alpha,
-        dropout_rate=0.0,
-        use_gating=False,
-        **kwargs,
-    ):
+        dropout_rate: float = 0.0,
+        use_gating: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if rank < 1 or not 0 <= dropout_rate < 1:
             raise UserError(
@@ -133,7 +138,7 @@ class LoRAUpdate(Slot):
         self.use_gating = self.needs_all_tokens = use_gating
         self.gate = TextGate(name="gate") if use_gating else None
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         limit = 1 / math.sqrt(self.inputs)
         self.down_kernel = self.add_weight(
             (self.inputs, self.rank),
@@ -151,19 +156,25 @@ class LoRAUpdate(Slot):
         """The factor `alpha / rank` of `A B`."""
         return self.alpha / self.rank
 
-    def call(self, x, project=None, context=None, training=None):
+    def call(
+        self,
+        x: Tensor,
+        project: Callable[..., Tensor] | None = None,
+        context: Context | None = None,
+        training: bool | None = None,
+    ):
         factor = self.scale
         if self.gate is not None:
             factor = self.gate(x, context.padding_mask)
         return project(x) + self.change(x, context.seeds, factor)
 
-    def change(self, x, seeds=None, factor=None):
+    def change(self, x: Tensor, seeds=None, factor: float | None = None):
         """Returns `factor (x A) B`; `factor` defaults to `alpha / rank`."""
         factor = self.scale if factor is None else factor
         down = dense(dropout(x, self.dropout_rate, seeds), self.down_kernel)
         return dense(factor * down, self.up_kernel)
 
-    def folded(self, kernel):
+    def folded(self, kernel: Tensor):
         """Returns `W + (alpha / rank) A B`, of the shape of the kernel `W`."""
         product = ops.matmul(
             ops.convert_to_tensor(self.down_kernel), self.up_kernel

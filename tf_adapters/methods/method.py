@@ -1,11 +1,16 @@
 """The base class of all methods."""
 
+from collections.abc import Callable
+from collections.abc import Iterable
 import dataclasses
+import typing
+from typing import Any
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.checks import check_choices
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.support.gating import Gating
 
 
@@ -32,7 +37,7 @@ class EncoderShape:
     has_gate: bool = False
 
     @classmethod
-    def of(cls, encoder):
+    def of(cls, encoder: Any) -> typing.Self:
         """Returns the sizes of an `Encoder`."""
         backbone = encoder.backbone
         return cls(
@@ -44,13 +49,19 @@ class EncoderShape:
             has_gate=encoder.architecture.has_gate,
         )
 
-    def read_in(self, place):
+    def read_in(self, place: str) -> int:
         """Returns the width of the input of a slot at a place."""
         if place == "word_embeddings":
             return self.embedding_width or self.width
         return self.ffn_width if place == "ffn_down" else self.width
 
-    def of_projection(self, name):
+    def build_slots(self, slots: dict[str, Slot]) -> None:
+        """Builds the slots of a dict from place to slot, if not built yet."""
+        for place, slot in slots.items():
+            if not slot.built:
+                slot.build((None, None, self.read_in(place)))
+
+    def of_projection(self, name: str) -> tuple[int, int]:
         """Returns a projection's input width and output width."""
         writes = self.width
         if name == "ffn_up":
@@ -91,11 +102,11 @@ class Method:
     # fusions do not support the method.
     stacks_as = None
 
-    def __new__(cls, *args, **settings):
+    def __new__(cls, *args: Any, **settings: Any) -> typing.Self:
         dataclass_config.check_fields(cls, settings)
         return super().__new__(cls)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if isinstance(field.default, tuple) and isinstance(value, list):
@@ -105,7 +116,7 @@ class Method:
         dataclass_config.check_values(self)
         check_choices(self)
 
-    def make_slots(self, shape):
+    def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
         """Returns the slots of the blocks; see `tf_adapters.layers.slot`.
 
         Args:
@@ -117,7 +128,7 @@ class Method:
         """
         return [{} for _ in range(shape.num_blocks)]
 
-    def make_embedding_slots(self, shape):
+    def make_embedding_slots(self, shape: EncoderShape) -> dict[str, Slot]:
         """Returns the slots of the embeddings.
 
         Args:
@@ -128,18 +139,18 @@ class Method:
         """
         return {}
 
-    def trainable_encoder_variables(self, encoder):
+    def trainable_encoder_variables(self, encoder: Any) -> list[Any]:
         """Returns the variables of an `AdaptedEncoder` itself that train."""
         return []
 
-    def reparameterize(self, model):
+    def reparameterize(self, model: Any) -> list[Any]:
         """Returns pairs of a variable and the layer that computes its value.
 
         See `tf_adapters.layers.reparameterization`.
         """
         return []
 
-    def folds(self, model):
+    def folds(self, model: Any) -> list[Any]:
         """Returns pairs of a kernel and the slot that can be folded into it.
 
         `AdapterModel.fold` assigns `slot.folded(kernel)` to the kernel and
@@ -147,11 +158,11 @@ class Method:
         """
         return []
 
-    def penalty(self, model):
+    def penalty(self, model: Any) -> Any:
         """Returns a scalar that is added to the loss."""
         return 0.0
 
-    def report(self, model):
+    def report(self, model: Any) -> dict[str, Any]:
         """Returns a dict of numbers about a trained model.
 
         They become part of the run's result.
@@ -159,11 +170,11 @@ class Method:
         return {}
 
     @property
-    def gating(self):
+    def gating(self) -> Gating:
         """A `Gating`: training in phases, and how weights are stored."""
         return Gating()
 
-    def own_training(self):
+    def own_training(self) -> Callable[..., Any] | None:
         """Returns a function that trains a run, or `None` for the trainer.
 
         Override this only in a method that does not use an encoder. The
@@ -172,9 +183,9 @@ class Method:
         test split) and `overwrite`. It writes the run folder and returns the
         result.
         """
-        return
+        return None
 
-    def kept_blocks(self, shape):
+    def kept_blocks(self, shape: EncoderShape) -> list[bool]:
         """Returns a list of booleans: whether each block has slots.
 
         Raises:
@@ -189,7 +200,12 @@ class Method:
             )
         return [i not in self.leave_out for i in range(shape.num_blocks)]
 
-    def fill_places(self, shape, places, make):
+    def fill_places(
+        self,
+        shape: EncoderShape,
+        places: Iterable[str],
+        make: Callable[..., Any],
+    ) -> list[dict[str, Slot]]:
         """Makes slots at the same places of every block not in `leave_out`.
 
         Args:

@@ -2,8 +2,11 @@
 
 import dataclasses
 import typing
+from typing import Any
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.layers.slot import Slot
+from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.pfeiffer import Pfeiffer
 from tf_adapters.methods.registry import register
@@ -36,7 +39,7 @@ class MultiTask(Method):
         "annealed"
     )
 
-    def make_slots(self, shape):
+    def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
         """Returns the adapter's slots.
 
         Raises:
@@ -51,7 +54,7 @@ class MultiTask(Method):
             )
         return self.adapter.make_slots(shape)
 
-    def make_embedding_slots(self, shape):
+    def make_embedding_slots(self, shape: EncoderShape) -> dict[str, Slot]:
         """Returns the adapter's slots at the embeddings."""
         return self.adapter.make_embedding_slots(shape)
 
@@ -60,7 +63,7 @@ class MultiTask(Method):
         """The position offset of the adapter."""
         return self.adapter.position_offset
 
-    def trainable_encoder_variables(self, encoder):
+    def trainable_encoder_variables(self, encoder) -> list[Any]:
         """Returns the encoder's variables, or an empty list.
 
         Raises:
@@ -84,11 +87,11 @@ class MultiTask(Method):
             )
         return encoder.used_variables() if self.train_encoder else []
 
-    def reparameterize(self, model):
+    def reparameterize(self, model) -> list[Any]:
         """Returns the adapter's pairs of a variable and a layer."""
         return self.adapter.reparameterize(model)
 
-    def folds(self, model):
+    def folds(self, model) -> list[Any]:
         """Returns the adapter's pairs of a kernel and a slot."""
         return self.adapter.folds(model)
 

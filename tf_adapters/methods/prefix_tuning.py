@@ -2,17 +2,22 @@
 
 import dataclasses
 import typing
+from typing import Any
 
 import keras
 from keras import ops
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
+from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.gate import TextGate
+from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.slot_of_layers import SlotGivenLayers
 from tf_adapters.layers.stateless_seeds import dropout
+from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 
@@ -56,7 +61,7 @@ class PrefixTuning(Method):
     form: typing.Literal["adapterhub", "peft"] = "adapterhub"
     leave_out: tuple[int, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.prefix_length < 1 or self.hidden_units < 0:
             raise UserError(
@@ -70,7 +75,7 @@ class PrefixTuning(Method):
         """The number of positions by which the text is shifted."""
         return self.prefix_length if self.form == "peft" else 0
 
-    def make_slots(self, shape):
+    def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
         """Returns one dict of slots for each block."""
         kept = [i for i, k in enumerate(self.kept_blocks(shape)) if k]
         vectors = PrefixVectors(
@@ -111,8 +116,14 @@ class PrefixVectors(Float32Layer):
     """
 
     def __init__(
-        self, length, num_blocks, width, hidden_units, activation, **kwargs
-    ):
+        self,
+        length: int,
+        num_blocks: int,
+        width: int,
+        hidden_units,
+        activation: str,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.length = length
         self.num_blocks = num_blocks
@@ -120,7 +131,7 @@ class PrefixVectors(Float32Layer):
         self.hidden_units = hidden_units
         self._activation = activations.get_activation(activation)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         outputs = 2 * self.num_blocks * self.width
         normal = keras.initializers.RandomNormal(stddev=0.02)
         if not self.hidden_units:
@@ -181,8 +192,13 @@ class Prefix(SlotGivenLayers):
     arguments = ("vectors", "block", "dropout_rate", "use_gating")
 
     def __init__(
-        self, vectors, block, dropout_rate=0.0, use_gating=False, **kwargs
-    ):
+        self,
+        vectors: PrefixVectors,
+        block: int,
+        dropout_rate: float = 0.0,
+        use_gating: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.vectors = vectors
         self.block = block
@@ -190,7 +206,13 @@ class Prefix(SlotGivenLayers):
         self.use_gating = use_gating
         self.gate = TextGate(name="gate") if use_gating else None
 
-    def call(self, keys, values=None, context=None, training=None):
+    def call(
+        self,
+        keys,
+        values=None,
+        context: Context | None = None,
+        training: bool | None = None,
+    ):
         added = [
             self._of_each_text(vectors, keys, context)
             for vectors in self.vectors.call(self.block)
@@ -206,7 +228,7 @@ class Prefix(SlotGivenLayers):
         keys = ops.concatenate([added[0], keys], axis=1)
         return keys, ops.concatenate([added[1], values], axis=1), mask
 
-    def _of_each_text(self, vectors, keys, context):
+    def _of_each_text(self, vectors: Tensor, keys, context: Context):
         vectors = ops.cast(vectors, keys.dtype)[None]
         repeated = ops.repeat(vectors, ops.shape(keys)[0], axis=0)
         return dropout(repeated, self.dropout_rate, context.seeds)

@@ -1,17 +1,22 @@
 """Projected attention layers: Stickland and Murray 2019, arXiv:1902.02671."""
 
 import dataclasses
+from typing import Any
 
 import keras
 from keras import ops
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
 from tf_adapters.layers.attention import attention
 from tf_adapters.layers.bottleneck import Bottleneck
+from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
+from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.slot_of_layers import SlotGivenLayers
+from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 
@@ -50,13 +55,13 @@ class ProjectedAttention(Method):
     init_stddev: float = 0.02
     leave_out: tuple[int, ...] = ()
 
-    def make_slots(self, shape):
+    def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
         """Returns one dict of slots for each block."""
         projections = Projections(
             self.units, self.init_stddev, name="shared_projections"
         )
 
-        def make(place, name):
+        def make(place: str, name: str):
             attention = SmallAttention(
                 self.units,
                 self.num_heads,
@@ -84,14 +89,21 @@ class ProjectedAttentionSlot(SlotGivenLayers):
 
     arguments = ("projections", "attention", "activation")
 
-    def __init__(self, projections, attention, activation, **kwargs):
+    def __init__(
+        self, projections, attention, activation: str, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.projections = projections
         self.attention = attention
         self.activation = activation
         self._activation = activations.get_activation(activation)
 
-    def call(self, x, context=None, training=None):
+    def call(
+        self,
+        x: Tensor,
+        context: Context | None = None,
+        training: bool | None = None,
+    ):
         tokens = self.projections.down(context.block_input)
         # The last block may compute only its first positions.
         mixed = self.attention(
@@ -117,14 +129,16 @@ class Projections(Bottleneck):
         **kwargs: See `keras.layers.Layer`.
     """
 
-    def __init__(self, units, init_stddev=0.02, **kwargs):
+    def __init__(
+        self, units: int, init_stddev: float = 0.02, **kwargs: Any
+    ) -> None:
         super().__init__(units, "linear", "normal", init_stddev, **kwargs)
 
-    def down(self, x):
+    def down(self, x: Tensor):
         """Projects `(..., d)` to `(..., m)`."""
         return dense(x, self.down_kernel, self.down_bias)
 
-    def up(self, x, activation=None):
+    def up(self, x: Tensor, activation=None):
         """Projects `(..., m)` to `(..., d)`, then applies `activation`."""
         return dense(x, self.up_kernel, self.up_bias, activation)
 
@@ -159,8 +173,13 @@ class SmallAttention(Float32Layer):
     """
 
     def __init__(
-        self, units, num_heads, dropout_rate=0.0, init_stddev=0.02, **kwargs
-    ):
+        self,
+        units: int,
+        num_heads: int,
+        dropout_rate: float = 0.0,
+        init_stddev: float = 0.02,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if num_heads < 1 or units % num_heads:
             raise UserError(
@@ -173,7 +192,7 @@ class SmallAttention(Float32Layer):
         self.dropout_rate = dropout_rate
         self.init_stddev = init_stddev
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         for name in ("query", "key", "value"):
             kernel = self.add_weight(
                 (self.units, self.units),
@@ -188,7 +207,7 @@ class SmallAttention(Float32Layer):
             (self.units,), "zeros", name="value_bias"
         )
 
-    def call(self, queries, tokens, padding_mask, seeds=None):
+    def call(self, queries, tokens: Tensor, padding_mask: Tensor, seeds=None):
         return attention(
             dense(queries, self.query_kernel, self.query_bias),
             dense(tokens, self.key_kernel),

@@ -2,13 +2,17 @@
 
 import dataclasses
 import typing
+from typing import Any
 
 import keras
 from keras import ops
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
+from tf_adapters.layers.context import Context
 from tf_adapters.layers.slot import Slot
+from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 
@@ -48,7 +52,7 @@ class PromptTuning(Method):
     stands: Stands = "before"
     init_range: float = 0.5
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.prompt_length < 1:
             raise UserError(
@@ -61,7 +65,7 @@ class PromptTuning(Method):
                 "with `stands='after_first'`."
             )
 
-    def make_embedding_slots(self, shape):
+    def make_embedding_slots(self, shape: EncoderShape) -> dict[str, Slot]:
         """Returns a dict with the prompt's slot, at the place for `form`."""
         of_words = self.form == "peft"
         place = "word_embeddings" if of_words else "embeddings"
@@ -85,7 +89,13 @@ class Prompt(Slot):
         **kwargs: See `keras.layers.Layer`.
     """
 
-    def __init__(self, length, stands="before", init_range=0.5, **kwargs):
+    def __init__(
+        self,
+        length: int,
+        stands: str = "before",
+        init_range: float = 0.5,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         check_known("stands", stands, typing.get_args(Stands))
         self.length = length
@@ -102,7 +112,7 @@ class Prompt(Slot):
         """The index of the first inserted vector."""
         return 0 if self.stands == "before" else 1
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         uniform = keras.initializers.RandomUniform(
             -self.init_range, self.init_range
         )
@@ -110,7 +120,12 @@ class Prompt(Slot):
             (self.length, input_shape[-1]), uniform, name="vectors"
         )
 
-    def call(self, x, context=None, training=None):
+    def call(
+        self,
+        x: Tensor,
+        context: Context | None = None,
+        training: bool | None = None,
+    ):
         vectors = ops.cast(self.vectors, x.dtype)[None]
         vectors = ops.repeat(vectors, ops.shape(x)[0], axis=0)
         first = self.first_added_token

@@ -1,6 +1,9 @@
 """The registry of methods, and their form as plain values."""
 
+from collections.abc import Callable
 import dataclasses
+from typing import Any
+from typing import TypeVar
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.checks import check_known
@@ -10,11 +13,13 @@ from tf_adapters.methods.method import Method
 
 # Methods of `Gating` that were methods of `Method`.
 _MOVED = ("last_phase_step", "start_last_phase", "reopen", "pack", "unpack")
+M = TypeVar("M", bound=Method)
+
 # Name to class; `register` fills it.
 METHODS = Registry("method", "@tf_adapters.methods.register")
 
 
-def register(name):
+def register(name: str) -> Callable[[type[M]], type[M]]:
     """Returns a decorator that registers a `Method` under a name.
 
     Args:
@@ -26,7 +31,7 @@ def register(name):
             name is taken, or the class has a method that is now in `Gating`.
     """
 
-    def decorate(cls):
+    def decorate(cls: type[M]) -> type[M]:
         for field in getattr(cls, "__dataclass_fields__", {}).values():
             if field.default is dataclasses.MISSING:
                 raise UserError(
@@ -46,12 +51,12 @@ def register(name):
     return decorate
 
 
-def name_of(method):
+def name_of(method: Method) -> str:
     """Returns the name under which a method's class is registered."""
     return METHODS.name_of(method)
 
 
-def to_config(method):
+def to_config(method: Method) -> dict[str, Any]:
     """Converts a method to a dict of plain values, including its `name`.
 
     Fields that are methods or tuples of methods are converted too.
@@ -63,7 +68,7 @@ def to_config(method):
     return {"name": name_of(method)} | values
 
 
-def _to_plain(value):
+def _to_plain(value: Any) -> Any:
     if isinstance(value, Method):
         return to_config(value)
     if isinstance(value, tuple) and any(isinstance(v, Method) for v in value):
@@ -71,7 +76,7 @@ def _to_plain(value):
     return value
 
 
-def from_config(config):
+def from_config(config: dict[str, Any]) -> Method:
     """Creates a method from a dict that `to_config` returned.
 
     Raises:
@@ -85,7 +90,7 @@ def from_config(config):
     return dataclass_config.from_dict(METHODS[name], options, "method.")
 
 
-def _to_methods(value):
+def _to_methods(value: Any) -> Any:
     if isinstance(value, dict):
         return from_config(value)
     if isinstance(value, list) and any(isinstance(v, dict) for v in value):

@@ -3,11 +3,14 @@
 import dataclasses
 import itertools
 import typing
+from typing import Any
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
+from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.baselines import HeadOnly
 from tf_adapters.methods.invertible import Invertible
+from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 from tf_adapters.methods.support.gating import Gating
@@ -42,7 +45,7 @@ class Union(Method):
 
     parts: typing.Any = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(self.parts))
         for part in self.parts:
             alone = isinstance(part, Method) and not (
@@ -59,7 +62,7 @@ class Union(Method):
         """The sum of the parts' position offsets."""
         return sum(part.position_offset for part in self.parts)
 
-    def make_slots(self, shape):
+    def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
         """Returns one dict of slots for each block."""
         of_parts = [part.make_slots(shape) for part in self.parts]
         return [
@@ -67,24 +70,24 @@ class Union(Method):
             for block in range(shape.num_blocks)
         ]
 
-    def make_embedding_slots(self, shape):
+    def make_embedding_slots(self, shape: EncoderShape) -> dict[str, Slot]:
         """Returns the parts' slots at the embeddings."""
         return _joined(*(p.make_embedding_slots(shape) for p in self.parts))
 
-    def trainable_encoder_variables(self, encoder):
+    def trainable_encoder_variables(self, encoder) -> list[Any]:
         """Returns the encoder's variables that at least one part trains."""
         found = self._of_all("trainable_encoder_variables", encoder)
         return list({id(variable): variable for variable in found}.values())
 
-    def reparameterize(self, model):
+    def reparameterize(self, model) -> list[Any]:
         """Returns the pairs of all parts."""
         return self._of_all("reparameterize", model)
 
-    def folds(self, model):
+    def folds(self, model) -> list[Any]:
         """Returns the pairs of all parts."""
         return self._of_all("folds", model)
 
-    def report(self, model):
+    def report(self, model) -> dict[str, Any]:
         """Returns the reports of all parts in one dict."""
         reports = (part.report(model) for part in self.parts)
         return {
@@ -100,12 +103,12 @@ class Union(Method):
         """Returns the sum of the parts' penalties."""
         return sum(part.penalty(model) for part in self.parts)
 
-    def _of_all(self, name, argument):
+    def _of_all(self, name: str, argument: str):
         found = (getattr(part, name)(argument) for part in self.parts)
         return list(itertools.chain(*found))
 
 
-def _joined(*found):
+def _joined(*found: Any):
     joined = {}
     for slots in found:
         for place, slot in slots.items():
@@ -125,19 +128,21 @@ class UnionGating(Gating):
         parts: List of `Gating`.
     """
 
-    def __init__(self, parts):
+    def __init__(self, parts) -> None:
         self.parts = parts
 
-    def reopen(self, model):
+    def reopen(self, model) -> None:
         for part in self.parts:
             part.reopen(model)
 
-    def pack(self, tensors):
+    def pack(self, tensors: dict[str, Any]) -> dict[str, Any]:
         for part in self.parts:
             tensors = part.pack(tensors)
         return tensors
 
-    def unpack(self, tensors, shapes):
+    def unpack(
+        self, tensors: dict[str, Any], shapes: dict[str, Any]
+    ) -> dict[str, Any]:
         for part in reversed(self.parts):
             tensors = part.unpack(tensors, shapes)
         return tensors

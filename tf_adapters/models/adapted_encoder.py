@@ -108,9 +108,7 @@ class AdaptedEncoder(Float32Layer):
         self.pooler = backbone.pooled_dense if encoder.has_pooler else None
         shape = EncoderShape.of(encoder)
         for block_slots in [*slots, embedding_slots]:
-            for place, slot in block_slots.items():
-                if not slot.built:
-                    slot.build((None, None, shape.read_in(place)))
+            shape.build_slots(block_slots)
         positions = architecture.positions(encoder)
         self.blocks = [
             AdaptedBlock(

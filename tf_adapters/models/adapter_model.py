@@ -1,13 +1,16 @@
 """Encoder, method and head as one Keras model."""
 
+from typing import Any
 import warnings
 
 import keras
 from keras import ops
+import keras_hub
 
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
+from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.encoders.encoder import as_encoder
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.layers.stateless_seeds import pass_seed
@@ -218,7 +221,12 @@ def _warn_of_old_name(old, new):
     )
 
 
-def adapt(encoder, method, head=None, **options):
+def adapt(
+    encoder: Encoder | keras_hub.models.Backbone,
+    method: methods.Method,
+    head: heads.Head | None = None,
+    **options: Any,
+) -> AdapterModel:
     """Returns a Keras model of `encoder` with `method` and `head`.
 
     Args:

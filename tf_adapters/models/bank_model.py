@@ -1,11 +1,15 @@
 """Several trained adapters on one encoder, selected per example of a batch."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 from keras import ops
 import numpy as np
 
 from tf_adapters import heads
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.layers.bank import BankBottleneck
 from tf_adapters.layers.bank import BankHead
 from tf_adapters.layers.bank import BankNorm
@@ -19,6 +23,7 @@ from tf_adapters.models import trained_members
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.encoder_checks import check_inputs
 from tf_adapters.models.encoder_model import EncoderModel
+from tf_adapters.models.trained_members import Member
 
 
 class BankModel(EncoderModel):
@@ -50,7 +55,12 @@ class BankModel(EncoderModel):
         (True, 2)
     """
 
-    def __init__(self, encoder, members, **kwargs):
+    def __init__(
+        self,
+        encoder: Encoder,
+        members: Sequence[Member],
+        **kwargs: Any,
+    ) -> None:
         super().__init__(encoder, trainable=False, **kwargs)
         facts = stacked_adapters.describe_stack(members, encoder)
         self.members = members
@@ -96,7 +106,7 @@ class BankModel(EncoderModel):
         return ops.where(is_there, self.head_layer(read, ids), float("nan"))
 
 
-def load_bank(adapters, encoder):
+def load_bank(adapters: Sequence[Any], encoder: Encoder) -> BankModel:
     """Returns a `BankModel` of trained adapters, in the given order.
 
     Args:

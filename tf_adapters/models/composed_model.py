@@ -1,12 +1,15 @@
 """Models of several trained adapters: Stack, Average, Parallel, BatchSplit."""
 
 from pathlib import Path
+from typing import Any
 
+from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
+from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.layers.reparameterization import stored_name
 from tf_adapters.models import composed_members
 from tf_adapters.models import composition as trees
@@ -14,7 +17,12 @@ from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.parallel_model import ParallelModel
 
 
-def compose(encoder, composition, head=None, **options):
+def compose(
+    encoder: Encoder,
+    composition: trees.Composition,
+    head: heads.Head | None = None,
+    **options: Any,
+) -> "AdapterModel | ParallelModel":
     """Returns a model of trained adapters and, optionally, a method to train.
 
     The members of a composition are adapter folders, models in memory, and
@@ -138,7 +146,7 @@ def load_below(model, below):
     model.members = tuple(members)
 
 
-def swap_adapters(model, composition):
+def swap_adapters(model: AdapterModel, composition: Any) -> None:
     """Replaces the frozen adapters below the trained one.
 
     Args:

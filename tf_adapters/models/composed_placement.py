@@ -22,8 +22,9 @@ def put_below(tree, blocks, embeddings, shape):
     """
     below, below_embeddings, own = _slots_of(tree, shape)
     _check_top(below_embeddings, embeddings)
+    # Built here, so that weights have the names of the adapter's own folder.
     for slots in (*blocks, embeddings):
-        _build(slots, shape)
+        shape.build_slots(slots)
     blocks = [
         _stacked([lower, upper])
         for lower, upper in zip(below, blocks, strict=True)
@@ -86,17 +87,10 @@ def _frozen_slots(method, shape):
             "its keys, which a composition does not support."
         )
     for places in (*blocks, embeddings):
-        _build(places, shape)
+        shape.build_slots(places)
     for slot in slots:
         slot.trainable = False
     return blocks, embeddings, [slots]
-
-
-def _build(slots, shape):
-    # Built here, so that weights have the names of the adapter's own folder.
-    for place, slot in slots.items():
-        if not slot.built:
-            slot.build((None, None, shape.read_in(place)))
 
 
 def _stacked(dicts):

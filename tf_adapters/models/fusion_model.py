@@ -1,13 +1,18 @@
 """Models of a fusion, with its frozen members stacked in the slots."""
 
+from collections.abc import Sequence
 import dataclasses
+from typing import Any
 
 import numpy as np
 
+from tf_adapters import heads
+from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
+from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.methods import Fusion
 from tf_adapters.methods.support.bottleneck_slots import width_of_bottleneck
 from tf_adapters.models import stacked_adapters
@@ -22,7 +27,13 @@ _DAMAGED = (
 )
 
 
-def fuse(encoder, method=None, head=None, adapters=None, **options):
+def fuse(
+    encoder: Encoder,
+    method: methods.Fusion | None = None,
+    head: heads.Head | None = None,
+    adapters: Sequence[Any] | None = None,
+    **options: Any,
+) -> AdapterModel:
     """Returns a model that fuses trained adapters.
 
     Args:

@@ -5,11 +5,16 @@
 model card. Loading is strict.
 """
 
+from collections.abc import Sequence
+import os
+from typing import Any
+
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.adapter_folder import FORMAT_VERSION
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.interop import foreign_folder
 from tf_adapters.models import adapter_reading
 from tf_adapters.models import adapter_writing
@@ -21,12 +26,12 @@ from tf_adapters.models.adapter_model import AdapterModel
 
 
 def save_adapter(
-    model,
-    folder,
-    details=None,
-    format="tf_adapters",
-    with_head=True,
-    overwrite=False,
+    model: AdapterModel,
+    folder: str | os.PathLike[str],
+    details: dict[str, Any] | None = None,
+    format: str = "tf_adapters",
+    with_head: bool = True,
+    overwrite: bool = False,
 ):
     """Writes the trained weights of `model` to `folder`.
 
@@ -127,8 +132,13 @@ def describe_adapter(model, details=None):
 
 
 def load_adapter(
-    folder, encoder, adapters=None, with_head=True, below=None, **options
-):
+    folder: Any,
+    encoder: Encoder,
+    adapters: Sequence[Any] | None = None,
+    with_head: bool = True,
+    below: Any = None,
+    **options: Any,
+) -> AdapterModel:
     """Returns the `AdapterModel` that `save_adapter` saved.
 
     Also reads folders of AdapterHub's `adapters` and of PEFT. The guide lists

@@ -1,6 +1,7 @@
 """Groups a model's weights by kind, and shows which of them train."""
 
 import math
+from typing import Any
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers.reparameterization import stored_name
@@ -94,7 +95,7 @@ def count_weights(variables):
     return sum(math.prod(variable.shape) for variable in variables)
 
 
-def trained_table(model):
+def trained_table(model: Any) -> str:
     """Returns a text table of the trained and frozen weights.
 
     Args:

@@ -20,7 +20,7 @@ from tf_adapters.models.composition import Stack
 from tf_adapters.runs import compatibility
 from tf_adapters.runs import hub_members
 from tf_adapters.runs import pretraining_task
-from tf_adapters.training import distribution
+from tf_adapters.runs import strategies
 from tf_adapters.training.trainer import Trainer
 
 
@@ -54,7 +54,7 @@ class Experiment:
             *(config.language_adapters or (), config.data.eval_languages, task)
         )
         compatibility.check_windows(config.data.windows, task)
-        self.strategy = strategy or distribution.strategy_for_config(config)
+        self.strategy = strategy or strategies.strategy_of(config)
         if sibling is None:
             keras.utils.set_random_seed(config.seed)
             _make_deterministic(config)
@@ -136,7 +136,13 @@ class Experiment:
             trained: See `Trainer`.
         """
         return Trainer(
-            model, self.strategy, self.config, self.task.metrics, trained
+            model,
+            self.strategy,
+            self.config.train,
+            self.config.data,
+            self.config.seed,
+            self.task.metrics,
+            trained,
         )
 
     def _trained(self):

@@ -8,11 +8,11 @@ from tf_adapters.data.batches.task_mixture import Mixture
 from tf_adapters.models.multitask_model import MultiTaskModel
 from tf_adapters.models.variable_groups import count_weights
 from tf_adapters.runs import run_facts
+from tf_adapters.runs import strategies
 from tf_adapters.runs import training_run
 from tf_adapters.runs.experiment import Experiment
 from tf_adapters.runs.multitask_folders import MultitaskFolders
 from tf_adapters.runs.recovery import Recovery
-from tf_adapters.training import distribution
 from tf_adapters.training import workers
 from tf_adapters.training.loop import Loop
 from tf_adapters.training.multitask_trainer import MultiTaskTrainer
@@ -55,7 +55,7 @@ def train_multitask(config, data, model_dir, test=True, overwrite=False):
             "`train.callbacks` are for runs of one task: a Keras callback "
             "watches one model. Leave them out; metrics.jsonl has everything."
         )
-    strategy = distribution.strategy_for_config(config)
+    strategy = strategies.strategy_of(config)
     with workers.losses_as_stops(strategy):
         started = time.perf_counter()
         experiments = _make_experiments(config, data, strategy)
@@ -104,7 +104,7 @@ def _fit(experiments, model, folders, examples):
         folders.whole, config.train.checkpoint_seconds, folders.strategy
     )
     loop = Loop(
-        MultiTaskTrainer(model, trainers, config),
+        MultiTaskTrainer(model, trainers, config.method.sampling),
         train,
         validation,
         folders.log,

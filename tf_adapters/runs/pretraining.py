@@ -15,9 +15,9 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.encoders import masked_lm_heads
 from tf_adapters.runs import pretraining_task
 from tf_adapters.runs import run_folder_of_workers
+from tf_adapters.runs import strategies
 from tf_adapters.runs import training_run
 from tf_adapters.tasks.output_kinds import KINDS
-from tf_adapters.training import distribution
 
 
 def train_pretraining(config, data, folder, overwrite=False):
@@ -40,7 +40,7 @@ def train_pretraining(config, data, folder, overwrite=False):
     texts = data.select(("train", "validation"))
     result = None
     if not overwrite:
-        strategy = distribution.strategy_for_config(own)
+        strategy = strategies.strategy_of(own)
         result = run_folder_of_workers.finished_on_chief(
             strategy, folder, own, texts.fingerprints
         )

@@ -7,11 +7,11 @@ from tf_adapters.runs import calibration
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import run_facts
 from tf_adapters.runs import run_folder_of_workers
+from tf_adapters.runs import strategies
 from tf_adapters.runs.experiment import Experiment
 from tf_adapters.runs.recovery import Recovery
 from tf_adapters.runs.run_folder import frozen_weights
 from tf_adapters.training import callbacks
-from tf_adapters.training import distribution
 from tf_adapters.training import workers
 from tf_adapters.training.loop import Loop
 
@@ -53,7 +53,7 @@ def train_experiment(
     Raises:
         Stopped: If the process was asked to stop, or another worker was lost.
     """
-    strategy = distribution.strategy_for_config(config)
+    strategy = strategies.strategy_of(config)
     with workers.losses_as_stops(strategy):
         started = time.perf_counter()
         # Load these first, so that missing data are reported before training.

@@ -1,13 +1,13 @@
 """The built-in tasks, as data. To add a task, add an entry to `TASKS`."""
 
 from tf_adapters.common.checks import check_known
-from tf_adapters.tasks.argument import ARGUMENT
+from tf_adapters.tasks.adapter_fusion import ARGUMENT
+from tf_adapters.tasks.adapter_fusion import COMMONSENSE
+from tf_adapters.tasks.adapter_fusion import INFERENCE
 from tf_adapters.tasks.builtin import BUILTIN
-from tf_adapters.tasks.commonsense import COMMONSENSE
 from tf_adapters.tasks.glue import GLUE
 from tf_adapters.tasks.houlsby_extra import HOULSBY_EXTRA
-from tf_adapters.tasks.inference import INFERENCE
-from tf_adapters.tasks.squad import SQUAD
+from tf_adapters.tasks.houlsby_extra import SQUAD
 from tf_adapters.tasks.table_task import task_of_table
 from tf_adapters.tasks.tae import TAE
 from tf_adapters.tasks.task import Task

@@ -8,32 +8,30 @@ language.
 from tf_adapters.tasks.task import THREE_SPLITS
 from tf_adapters.tasks.task import Task
 
-_CITE = "Generated: tf_adapters/data/rows/generated.py"
+
+def _task(name, text_fields, labels, metrics=None):
+    return Task(
+        name=f"demo_{name}",
+        source=f"builtin:{name}",
+        text_fields=text_fields,
+        labels=labels,
+        splits=THREE_SPLITS,
+        metrics=metrics,
+        cite="Generated: tf_adapters/data/rows/generated.py",
+    )
+
 
 BUILTIN = (
-    Task(
-        name="demo_sentiment",
-        source="builtin:sentiment",
-        text_fields=("sentence",),
-        labels=("negative", "positive"),
-        splits=THREE_SPLITS,
-        cite=_CITE,
+    _task("sentiment", ("sentence",), ("negative", "positive")),
+    _task(
+        "entailment",
+        ("premise", "hypothesis"),
+        ("entailment", "neutral", "contradiction"),
     ),
-    Task(
-        name="demo_entailment",
-        source="builtin:entailment",
-        text_fields=("premise", "hypothesis"),
-        labels=("entailment", "neutral", "contradiction"),
-        splits=THREE_SPLITS,
-        cite=_CITE,
-    ),
-    Task(
-        name="demo_acceptability",
-        source="builtin:acceptability",
-        text_fields=("sentence",),
-        labels=("unacceptable", "acceptable"),
-        splits=THREE_SPLITS,
-        metrics=("matthews", "accuracy"),
-        cite=_CITE,
+    _task(
+        "acceptability",
+        ("sentence",),
+        ("unacceptable", "acceptable"),
+        ("matthews", "accuracy"),
     ),
 )

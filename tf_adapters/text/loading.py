@@ -1,6 +1,7 @@
 """Loads a text model from a folder or file."""
 
 from pathlib import Path
+from typing import Any
 
 import keras
 
@@ -14,7 +15,13 @@ from tf_adapters.models import saving
 from tf_adapters.text.text_model import TextModel
 
 
-def load(folder, encoder=None, tokenizer=None, dtype=None, **options):
+def load(
+    folder: Any,
+    encoder: Any = None,
+    tokenizer: Any = None,
+    dtype: str | None = None,
+    **options: Any,
+) -> TextModel:
     """Returns the text model of a trained adapter.
 
     Args:

@@ -6,7 +6,7 @@ import numpy as np
 
 from tf_adapters import heads
 from tf_adapters.common.errors import UserError
-from tf_adapters.data.rows.files import Table
+from tf_adapters.data.rows.table import Table
 from tf_adapters.data.rows.typed_rows import typed_rows
 from tf_adapters.tasks.task import Task
 from tf_adapters.text import columns

@@ -12,29 +12,6 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
 
 
-def strategy_for_config(config):
-    """Returns the strategy of a `Config`.
-
-    Raises:
-        ConfigError: If the strategy is not available on this machine, or
-            requires other settings.
-    """
-    if config.distribution_strategy == "tpu" and not config.data.fixed_lengths:
-        raise ConfigError(
-            "A TPU compiles a program for each shape of a batch, and "
-            f"`data.batching` is `{config.data.batching}`: every length is "
-            "another shape. Add --params_override=data.batching=fixed, and "
-            "data.length_buckets=[32,64] where most texts are short."
-        )
-    precision = config.train.precision
-    if config.distribution_strategy == "tpu" and precision == "mixed_float16":
-        raise ConfigError(
-            "A TPU computes in bfloat16, not in float16. Received: "
-            f"`train.precision` {precision}. Give --precision=mixed_bfloat16."
-        )
-    return make_strategy(config.distribution_strategy, config.tpu)
-
-
 def make_strategy(name, tpu=""):
     """Returns a `tf.distribute.Strategy`, the same object each time.
 

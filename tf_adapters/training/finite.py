@@ -1,13 +1,15 @@
-"""Describes losses, gradients and weights that are not finite."""
+"""Stops at losses, gradients and weights that are not finite."""
 
 import numpy as np
+
+from tf_adapters.common.errors import NonFiniteError
 
 _ADVICE = "Lower --learning_rate, compute in float32 if train.precision is "
 _ADVICE += "another, or look at the examples of that step "
 
 
-def bad_step(trainer, first, losses, norms, epoch):
-    """Returns a message about the first bad step, or "" if there is none.
+def check_steps(trainer, first, losses, norms, epoch):
+    """Raises a `NonFiniteError` that names the first bad step, if any.
 
     Args:
         trainer: See `TrainerProtocol`.
@@ -20,7 +22,7 @@ def bad_step(trainer, first, losses, norms, epoch):
     if not _may_skip(trainer.optimizer.loss_scale):
         bad |= ~are_finite(norms)
     if not bad.any():
-        return ""
+        return
     place = int(np.argmax(bad))
     step, loss = first + place, float(losses[place])
     what = f"The loss of step {step} is {loss}."
@@ -29,9 +31,9 @@ def bad_step(trainer, first, losses, norms, epoch):
             f"The gradient of step {step} is not finite, though its loss is "
             f"{loss:.6g}: {_bad_norms(trainer.names, norms[place])}."
         )
-    return (
+    raise NonFiniteError(
         f"{what} Steps before it were finite. {_ADVICE}(epoch {epoch}, seed "
-        f"{trainer.config.seed})."
+        f"{trainer.seed})."
     )
 
 
@@ -56,8 +58,8 @@ def _bad_norms(names, norms):
     return ", ".join(named) + more
 
 
-def bad_weight(trainer, weights, step, epoch):
-    """Returns a message about the first bad weight, or "" if there is none.
+def check_weights(trainer, weights, step, epoch):
+    """Raises a `NonFiniteError` that names the first bad weight, if any.
 
     Args:
         trainer: See `TrainerProtocol`.
@@ -67,9 +69,8 @@ def bad_weight(trainer, weights, step, epoch):
     """
     for name, weight in zip(trainer.names, weights, strict=False):
         if not np.isfinite(weight).all():
-            return (
+            raise NonFiniteError(
                 f"Weight `{name}` after step {step} is not finite, though "
                 "losses and gradients until then were. "
-                f"{_ADVICE}(epoch {epoch}, seed {trainer.config.seed})."
+                f"{_ADVICE}(epoch {epoch}, seed {trainer.seed})."
             )
-    return ""

@@ -1,21 +1,16 @@
 """A training run: steps, checks, validations, and storing the best weights."""
 
-import itertools
 import time
 
 import numpy as np
 
-from tf_adapters.common.errors import NonFiniteError
 from tf_adapters.common.progress_bar import progress_bar
 from tf_adapters.data.batches import batch_plan
-from tf_adapters.training import finite
 from tf_adapters.training.callbacks import LoopCallbacks
 from tf_adapters.training.progress import Progress
 from tf_adapters.training.progress import assign_values
 from tf_adapters.training.progress import read_values
-
-# Checks read losses and gradients, which waits for the device.
-_STEPS_BETWEEN_CHECKS = 20
+from tf_adapters.training.schedule import Schedule
 
 
 class Loop:
@@ -52,7 +47,7 @@ class Loop:
         callbacks=(),
     ):
         self.trainer = trainer
-        self.settings = trainer.config.train
+        self.settings = trainer.settings
         self.train = train
         self.validation = validation
         self.log = log
@@ -61,15 +56,7 @@ class Loop:
         self.save_snapshot = save_snapshot
         self._given_callbacks = list(callbacks)
         self.progress = Progress()
-        self.plans = _first_steps(
-            _plans(lambda epoch: trainer.plan(train, epoch), self.settings),
-            self.settings.max_steps,
-        )
-        self.batches = list(itertools.chain.from_iterable(self.plans))
-        sizes = [len(batch.indices) for batch in self.batches]
-        # Number of examples seen, indexed by the number of steps done.
-        self.examples_after = [0, *itertools.accumulate(sizes)]
-        self.last_phase = trainer.model.last_phase_step(len(self.batches))
+        self.schedule = Schedule(trainer, train, save_snapshot is not None)
         self.is_built = False
         self.predictions = None
 
@@ -91,17 +78,19 @@ class Loop:
                 saved.
             Stopped: If the process was asked to stop.
         """
-        self.trainer.prepare_training(len(self.batches))
+        self.trainer.prepare_training(len(self.schedule.batches))
         self.callbacks = LoopCallbacks(
             self._given_callbacks, self.trainer, self.settings.epochs
         )
         self._recover()
         with progress_bar(
-            self.examples_after[-1], "building the graph", self._examples
+            self.schedule.examples_after[-1],
+            "building the graph",
+            self._examples,
         ) as self.bar:
             self.callbacks.train_begins(self.progress.step)
             first_step = 0
-            for epoch, plan in enumerate(self.plans):
+            for epoch, plan in enumerate(self.schedule.plans):
                 rest = plan[max(0, self.progress.step - first_step) :]
                 if rest and not self._stops_early():
                     self.callbacks.epoch_begins(epoch)
@@ -124,38 +113,37 @@ class Loop:
             # The saved weights may come from a later step than the checkpoint.
             now = read_values(self.trainer.variables)
             assign_values(self.trainer.variables, self.progress.best_weights)
-            self.save_best(self._best["validation"])
+            self.save_best(self.progress.best_record["validation"])
             assign_values(self.trainer.variables, now)
 
     @property
     def _examples(self):
         """Number of examples seen so far."""
-        return self.examples_after[self.progress.step]
-
-    @property
-    def _best(self):
-        """The validation record of the kept weights."""
-        return self.progress.history[self.progress.best]
+        return self.schedule.examples_after[self.progress.step]
 
     def _run_epoch(self, epoch, plan):
         self.progress.epoch = epoch
         started = time.perf_counter()
-        loops = list(self._loops(plan))
+        loops = list(self.schedule.loops(plan, self.progress.step))
         results = self.trainer.train_loops(self.train, loops)
         for loop, (losses, norms) in zip(loops, results, strict=True):
-            checks = self._count(loop, losses, norms)
+            seen = self._examples
+            checks = self.progress.count(len(loop), losses, norms)
             self.callbacks.batches_end(self.progress.step, losses)
-            if self.progress.step == self.last_phase:
+            if self.progress.step == self.schedule.last_phase:
                 self.trainer.model.start_last_phase()
-            validates = self._validates(
+            validates = self.schedule.validates(
                 self.progress.step, loop[-1] is plan[-1]
             )
-            snapshots = self._is_snapshot(self.progress.step)
+            snapshots = self.schedule.is_snapshot(self.progress.step)
             if validates or checks or snapshots:
                 self._check(epoch)
             if not self.is_built:
                 np.asarray(norms)  # Waits for the device.
-                self._count_building(loop, time.perf_counter() - started)
+                self.is_built = True
+                seconds = time.perf_counter() - started
+                self.progress.building_seconds += seconds
+                self.progress.building_examples += self._examples - seen
             self.progress.seconds += time.perf_counter() - started
             if validates:
                 self._validate(epoch, norms[-1])
@@ -169,47 +157,6 @@ class Loop:
                 return
             started = time.perf_counter()
 
-    def _loops(self, plan):
-        """Yields lists of batches, each for one device call.
-
-        A list ends whenever the host has something to do between steps.
-        """
-        loop = []
-        for step, batch in enumerate(plan, self.progress.step + 1):
-            if loop and self._kind(batch) != self._kind(loop[0]):
-                yield loop
-                loop = []
-            loop.append(batch)
-            ends = self._validates(step, batch is plan[-1])
-            ends |= step == self.last_phase or self._is_snapshot(step)
-            if ends or len(loop) == self.settings.steps_per_loop:
-                yield loop
-                loop = []
-
-    def _kind(self, batch):
-        return self.trainer.kind(self.train, batch)
-
-    def _validates(self, step, is_last):
-        every = self.settings.validate_every_steps
-        return is_last or bool(every and step % every == 0)
-
-    def _is_snapshot(self, step):
-        every = self.settings.snapshot_steps
-        return bool(self.save_snapshot and every and step % every == 0)
-
-    def _count(self, loop, losses, norms):
-        """Counts a loop's steps; returns whether a check is due."""
-        before = self.progress.step
-        self.progress.step += len(loop)
-        self.progress.pending.append((losses, norms))
-        passed = self.progress.step // _STEPS_BETWEEN_CHECKS
-        return before == 0 or passed > before // _STEPS_BETWEEN_CHECKS
-
-    def _count_building(self, loop, seconds):
-        self.is_built = True
-        self.progress.building_seconds += seconds
-        self.progress.building_examples += sum(len(b.indices) for b in loop)
-
     def _check(self, epoch):
         """Reads the results of the steps since the last check.
 
@@ -219,16 +166,7 @@ class Loop:
         Raises:
             NonFiniteError: If a loss or a gradient is not finite.
         """
-        problem = self.progress.bad_step(self.trainer)
-        if problem:
-            raise NonFiniteError(problem)
-        losses = np.concatenate([losses for losses, _ in self.progress.pending])
-        self.progress.skipped_steps += sum(
-            int((~finite.are_finite(norms)).sum())
-            for _, norms in self.progress.pending
-        )
-        self.progress.pending = []
-        mean = float(np.mean(losses, dtype="float64"))
+        mean = self.progress.check(self.trainer)
         record = {
             "step": self.progress.step,
             "epoch": epoch,
@@ -266,7 +204,7 @@ class Loop:
         self.progress.history.append(entry)
         name = self.trainer.metric_names[0]
         self.bar.set_postfix({name: f"{values[name]:.3f}"})
-        if self._is_to_keep(values[name]):
+        if self._is_to_keep(values):
             weights = self.progress.finite_weights(self.trainer)
             self.progress.best = len(self.progress.history) - 1
             self.progress.best_weights = weights
@@ -277,13 +215,15 @@ class Loop:
         self.log(record)
         self.callbacks.note(record)
 
-    def _is_to_keep(self, value):
+    def _is_to_keep(self, values):
         """Returns whether to keep the weights of the last validation."""
-        if self.progress.step < self.last_phase:
+        if self.progress.step < self.schedule.last_phase:
             return False
         if self.progress.best is None or self.settings.keep == "last":
             return True
-        return value > self._best["validation"][self.trainer.metric_names[0]]
+        name = self.trainer.metric_names[0]
+        best = self.progress.best_record["validation"]
+        return values[name] > best[name]
 
     def _stops_early(self):
         patience = self.settings.early_stopping_patience
@@ -295,48 +235,11 @@ class Loop:
         return since_best >= patience
 
     def _summary(self):
-        name = self.trainer.metric_names[0]
-        done = self.batches[: self.progress.step]
+        done = self.schedule.batches[: self.progress.step]
         padding = batch_plan.padding_fraction(done, self.train.sequence_lengths)
-        metrics = [e["validation"][name] for e in self.progress.history]
-        skipped = {"skipped_steps": self.progress.skipped_steps}
-        return {
-            "validation": self._best["validation"],
-            "best_step": self._best["step"],
-            "mean_metric": float(np.mean(metrics)),
-            "steps": self.progress.step,
-            "examples": self._examples,
-            "seconds": round(self.progress.seconds, 3),
-            "examples_per_second": round(self._examples_per_second(), 2),
-            "padding_share": round(padding, 4),
-            **({} if self._loss_scale is None else skipped),
-        }
-
-    def _examples_per_second(self):
-        """Returns the speed, excluding the steps that build the graph."""
-        examples = self._examples - self.progress.building_examples
-        if not examples:
-            return self._examples / self.progress.seconds
-        seconds = self.progress.seconds - self.progress.building_seconds
-        return examples / seconds
-
-
-def _plans(plan, settings):
-    """Yields each epoch's batches until epochs and steps suffice."""
-    epoch, steps = 0, 0
-    while epoch < settings.epochs or steps < (settings.min_steps or 0):
-        batches = plan(epoch)
-        yield batches
-        epoch, steps = epoch + 1, steps + len(batches)
-
-
-def _first_steps(plans, max_steps):
-    """Returns each epoch's batches, at most `max_steps` in total if given."""
-    kept, left = [], max_steps
-    for plan in plans:
-        plan = plan[:left]
-        if not plan:
-            break
-        kept.append(plan)
-        left = None if left is None else left - len(plan)
-    return kept
+        metric = self.trainer.metric_names[0]
+        summary = self.progress.summary(metric, self._examples)
+        summary["padding_share"] = round(padding, 4)
+        if self._loss_scale is not None:
+            summary["skipped_steps"] = self.progress.skipped_steps
+        return summary

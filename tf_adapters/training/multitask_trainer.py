@@ -21,15 +21,18 @@ class MultiTaskTrainer:
     Args:
         model: `MultiTaskModel`.
         trainers: Dict from task to the `Trainer` of its model.
-        config: `Config` of the whole run.
+        sampling: How tasks are drawn; see `task_mixture.probabilities`.
     """
 
     metric_names = ("mean",)
 
-    def __init__(self, model, trainers, config):
+    def __init__(self, model, trainers, sampling):
         self.model = model
         self.trainers = trainers
-        self.config = config
+        self.sampling = sampling
+        # Settings and seed are the same for all tasks.
+        self._first = next(iter(trainers.values()))
+        self.settings, self.seed = self._first.settings, self._first.seed
         trained = model.trained_variables()
         self.names, self.variables = list(trained), list(trained.values())
         self.optimizer = None
@@ -41,20 +44,25 @@ class MultiTaskTrainer:
 
     def plan(self, examples, epoch):
         """Returns the batches of one epoch, see `task_mixture.plan_mixture`."""
-        return task_mixture.plan_mixture(examples, self.config, epoch)
+        return task_mixture.plan_mixture(
+            examples,
+            self._first.plan,
+            self.sampling,
+            self.settings,
+            self.seed,
+            epoch,
+        )
 
     def prepare_training(self, total_steps):
         """Creates the optimizer."""
-        trainers = self.trainers.values()
-        first = next(iter(trainers))
-        with first.strategy.scope():
+        with self._first.strategy.scope():
             self.optimizer = make_optimizer(
-                self.config.train,
+                self.settings,
                 [(total_steps, 1.0)],
                 self.variables,
-                first.model.computes_in_float16,
+                self._first.model.computes_in_float16,
             )
-        for trainer in trainers:
+        for trainer in self.trainers.values():
             trainer.use_optimizer(self.optimizer)
 
     def kind(self, examples, batch):

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from tf_adapters.common.errors import ConfigError
 from tf_adapters.training.loss_scale import LossScale
 
 
@@ -111,7 +112,15 @@ def make_optimizer(train, phases, variables, scales_loss=False):
         variables: Keras variables to train.
         scales_loss: Whether to add a `LossScale` to the optimizer, which
             float16 requires. Defaults to `False`.
+
+    Raises:
+        ConfigError: If there are no variables to train.
     """
+    if not variables:
+        raise ConfigError(
+            "There is nothing to train: method and head have no weights that "
+            "train. Choose another --method."
+        )
     schedule, *later = [
         LinearWarmupAndDecay(
             train.learning_rate * factor,

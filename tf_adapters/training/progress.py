@@ -5,9 +5,11 @@ import itertools
 
 import numpy as np
 
-from tf_adapters.common.errors import NonFiniteError
 from tf_adapters.common.errors import UserError
 from tf_adapters.training import finite
+
+# Checks read losses and gradients, which waits for the device.
+_STEPS_BETWEEN_CHECKS = 20
 
 
 @dataclasses.dataclass
@@ -43,16 +45,73 @@ class Progress:
     building_examples: int = 0
     epoch: int = 0
 
-    def bad_step(self, trainer):
-        """Returns a message about a bad step in `pending`, or ""."""
+    @property
+    def best_record(self):
+        """The validation record of the kept weights."""
+        return self.history[self.best]
+
+    def summary(self, metric, examples):
+        """Returns the outcome so far, the first part of a run's result.
+
+        Args:
+            metric: Name of the metric that selects the weights.
+            examples: Number of examples seen so far.
+        """
+        metrics = [record["validation"][metric] for record in self.history]
+        return {
+            "validation": self.best_record["validation"],
+            "best_step": self.best_record["step"],
+            "mean_metric": float(np.mean(metrics)),
+            "steps": self.step,
+            "examples": examples,
+            "seconds": round(self.seconds, 3),
+            "examples_per_second": round(self._speed(examples), 2),
+        }
+
+    def _speed(self, examples):
+        """Returns examples per second, without the steps that build a graph."""
+        timed = examples - self.building_examples
+        if not timed:
+            return examples / self.seconds
+        return timed / (self.seconds - self.building_seconds)
+
+    def count(self, steps, losses, norms):
+        """Counts the steps of a device call; returns whether a check is due.
+
+        Args:
+            steps: Integer, the number of these steps.
+            losses: Array `(steps,)`.
+            norms: Norms of the gradients, array `(steps, variables)`.
+        """
+        before = self.step
+        self.step += steps
+        self.pending.append((losses, norms))
+        passed = self.step // _STEPS_BETWEEN_CHECKS
+        return before == 0 or passed > before // _STEPS_BETWEEN_CHECKS
+
+    def check(self, trainer):
+        """Checks the steps in `pending`, and returns their mean loss.
+
+        Raises:
+            NonFiniteError: If a loss or a gradient is not finite.
+        """
+        self._check_pending(trainer)
+        losses = np.concatenate([losses for losses, _ in self.pending])
+        self.skipped_steps += sum(
+            int((~finite.are_finite(norms)).sum()) for _, norms in self.pending
+        )
+        self.pending = []
+        return float(np.mean(losses, dtype="float64"))
+
+    def _check_pending(self, trainer):
         if not self.pending:
-            return ""
+            return
         losses, norms = (
             np.concatenate([np.asarray(value) for value in values])
             for values in zip(*self.pending, strict=True)
         )
         first = self.step - len(losses) + 1
-        return finite.bad_step(trainer, first, losses, norms, self.epoch)
+        finite.check_steps(trainer, first, losses, norms, self.epoch)
 
     def finite_weights(self, trainer):
         """Returns the trained weights, one array for each variable.
@@ -61,9 +120,7 @@ class Progress:
             NonFiniteError: If a weight is not finite. The message names it.
         """
         weights = read_values(trainer.variables)
-        problem = finite.bad_weight(trainer, weights, self.step, self.epoch)
-        if problem:
-            raise NonFiniteError(problem)
+        finite.check_weights(trainer, weights, self.step, self.epoch)
         return weights
 
     def write(self, trainer):
@@ -75,9 +132,7 @@ class Progress:
         Raises:
             NonFiniteError: If a loss, a gradient or a weight is not finite.
         """
-        problem = self.bad_step(trainer)
-        if problem:
-            raise NonFiniteError(problem)
+        self._check_pending(trainer)
         arrays = {
             "weights": self.finite_weights(trainer),
             "optimizer": read_values(trainer.optimizer.variables),

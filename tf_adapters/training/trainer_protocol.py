@@ -9,7 +9,8 @@ class TrainerProtocol(Protocol):
     Attributes:
         model: An object with `last_phase_step(total_steps)` and
             `start_last_phase()`, such as `AdapterModel`.
-        config: `Config`.
+        settings: `TrainConfig`.
+        seed: Integer. Seed of the run.
         metric_names: Names of metrics that `judge` returns. The first one
             selects the weights to keep.
         variables: The trained `keras.Variable`s.
@@ -19,7 +20,8 @@ class TrainerProtocol(Protocol):
     """
 
     model: object
-    config: object
+    settings: object
+    seed: int
     metric_names: tuple
     variables: list
     names: list

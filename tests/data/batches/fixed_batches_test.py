@@ -153,7 +153,9 @@ def _trainer(batching, strategy, **data):
     with strategy.scope():
         head = heads.Classification(("no", "yes"), dropout_rate=0.0)
         model = adapt(tiny.encoder(), methods.HeadOnly(), head)
-    return Trainer(model, strategy, config, ("accuracy",))
+    return Trainer(
+        model, strategy, config.train, config.data, config.seed, ("accuracy",)
+    )
 
 
 def _outcome(batching, strategy="one_device"):
@@ -196,7 +198,7 @@ def test_predictions_from_buckets_are_the_same():
     expected = np.stack(whole.predict(_examples()))
     outputs = np.stack(buckets.predict(_examples()))
     np.testing.assert_allclose(outputs, expected, atol=1e-5)
-    assert len(buckets._evaluation_plans(_examples().lengths)) > 1
+    assert len(buckets._evaluation_plans(_examples())) > 1
 
 
 @pytest.mark.parametrize("strategy", ["one_device", "mirrored"])

@@ -41,6 +41,34 @@ def _config(sampling="annealed", seed=0, epochs=5):
     )
 
 
+def _plan(mixture, config, epoch):
+    def plan(examples, epoch):
+        return batch_plan.plan_training(
+            examples.lengths,
+            config.train.batch_size,
+            config.seed,
+            epoch,
+            config.data.batching,
+            config.data.fixed_lengths,
+        )
+
+    return mixture_lib.plan_mixture(
+        mixture,
+        plan,
+        config.method.sampling,
+        config.train,
+        config.seed,
+        epoch,
+    )
+
+
+def _draw(mixture, config, epoch):
+    sampling = config.method.sampling
+    return mixture_lib._draw(
+        mixture.sizes, sampling, config.train, config.seed, epoch
+    )
+
+
 @pytest.mark.parametrize(
     ("sampling", "epoch", "epochs", "expected"),
     [
@@ -71,7 +99,7 @@ def test_unknown_sampling_is_named():
 
 
 def test_every_batch_is_of_one_task(mixture):
-    for batch in mixture_lib.plan_mixture(mixture, _config(), 0):
+    for batch in _plan(mixture, _config(), 0):
         task, own = mixture.locate(batch)
         assert 0 <= own.indices.min()
         assert own.indices.max() < len(mixture.tasks[task])
@@ -87,13 +115,11 @@ def _same(first, second):
 
 
 def test_the_plan_is_a_pure_function_of_seed_and_epoch(mixture):
-    plans = [
-        mixture_lib.plan_mixture(mixture, _config(), epoch) for epoch in (3, 1)
-    ]
+    plans = [_plan(mixture, _config(), epoch) for epoch in (3, 1)]
     assert all(len(plan) == PASS for plan in plans)
     assert not _same(*plans)
-    assert _same(plans[0], mixture_lib.plan_mixture(mixture, _config(), 3))
-    other = mixture_lib.plan_mixture(mixture, _config(seed=1), 3)
+    assert _same(plans[0], _plan(mixture, _config(), 3))
+    other = _plan(mixture, _config(seed=1), 3)
     assert not _same(plans[0], other)
 
 
@@ -102,7 +128,7 @@ def test_no_example_is_seen_twice_before_all_are_seen_once(mixture):
     seen = {task: [] for task in mixture.tasks}
     config = _config("square_root", epochs=8)
     for epoch in range(8):
-        for batch in mixture_lib.plan_mixture(mixture, config, epoch):
+        for batch in _plan(mixture, config, epoch):
             task, own = mixture.locate(batch)
             seen[task].extend(own.indices)
     for task, size in _named():
@@ -115,7 +141,7 @@ def test_no_example_is_seen_twice_before_all_are_seen_once(mixture):
 
 def test_draws_follow_the_shares(mixture):
     config = _config("square_root", epochs=200)
-    draws = [mixture_lib._draw(mixture.sizes, config, e) for e in range(200)]
+    draws = [_draw(mixture, config, e) for e in range(200)]
     shares = np.bincount(np.concatenate(draws)) / (200 * PASS)
     roots = np.sqrt(SIZES) / np.sqrt(SIZES).sum()
     # Three deviations of a share of 0.58 in 5,400 draws are 0.02.
@@ -125,8 +151,7 @@ def test_draws_follow_the_shares(mixture):
 def test_annealing_gives_small_tasks_more_and_more(mixture):
     config = _config(epochs=200)
     counts = [
-        (mixture_lib._draw(mixture.sizes, config, epoch) == 2).sum()
-        for epoch in range(200)
+        (_draw(mixture, config, epoch) == 2).sum() for epoch in range(200)
     ]
     # Shares of 0.048 at the start and 0.24 at the end.
     assert np.mean(counts[150:]) > 2 * np.mean(counts[:50])
@@ -136,7 +161,7 @@ def test_fixed_batches_keep_their_size(mixture):
     config = _config()
     data = dataclasses.replace(config.data, batching="fixed", max_length=16)
     config = dataclasses.replace(config, data=data)
-    for batch in mixture_lib.plan_mixture(mixture, config, 0):
+    for batch in _plan(mixture, config, 0):
         assert (batch.length, batch.size) == (16, BATCH)
 
 

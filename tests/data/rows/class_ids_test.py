@@ -4,7 +4,7 @@ import pytest
 
 from tf_adapters.common.errors import DataError
 from tf_adapters.data.examples import IGNORED
-from tf_adapters.data.rows.files import Table
+from tf_adapters.data.rows.table import Table
 from tf_adapters.data.rows.typed_rows import typed_rows
 from tf_adapters.tasks.task import Task
 

@@ -85,11 +85,11 @@ def test_subsample_draws_by_seed_and_keeps_all_where_there_are_no_more():
 
 
 def test_hold_out_parts_the_rows():
-    kept, held_out = sampling.hold_out(ROWS, 30, seed=0)
+    kept, held_out = sampling.hold_out(ROWS, seed=0)
     assert (len(kept), len(held_out)) == (270, 30)
     assert set(_texts(kept + held_out)) == set(_texts(ROWS))
     with pytest.raises(ValueError, match="too few rows"):
-        sampling.hold_out(ROWS[:5], 5, seed=0)
+        sampling.hold_out(ROWS[:1], seed=0)
 
 
 def test_fingerprint_sees_text_label_and_order():

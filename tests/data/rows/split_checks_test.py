@@ -25,7 +25,7 @@ def test_texts_in_two_splits_are_counted(caplog):
     test = [_pair("c", "d", 1), _pair("a", "d"), _pair("a", "b")]
     labels = {"train": [*train, _pair("x", "y", 1)]}
     (message,) = _warnings(caplog, "rte", **labels, test=test)
-    assert "Task `rte`: 2 of 3 test rows have the texts of a tr" in message
+    assert "Task `rte`: 2 of 3 test rows have the same texts as a tr" in message
     assert "('c', 'd')" in message
     # The texts of a pair are separate.
     assert not _warnings(caplog, "rte", **labels, test=[_pair("b", "a")])
@@ -35,7 +35,7 @@ def test_classes_that_never_train_are_counted(caplog):
     train = [_pair("a", "b"), _pair("c", "d")]
     validation = [_pair("e", "f", 1), _pair("g", "h", 1), _pair("i", "j")]
     (message,) = _warnings(caplog, "rte", train=train, validation=validation)
-    assert "1 classes occur in validation and never in training" in message
+    assert "1 classes occur in validation but never in training" in message
     assert "`not_entailment` (2)" in message
     unlabeled = [_pair("e", "f", None)]
     assert not _warnings(caplog, "rte", train=train, validation=unlabeled)

@@ -10,7 +10,7 @@ from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import splits
 from tf_adapters.data.rows import tfds_rows
-from tf_adapters.data.rows.files import Table
+from tf_adapters.data.rows.table import Table
 from tf_adapters.runs import task_data
 from tf_adapters.tasks import get
 from tf_adapters.tasks.task import Task

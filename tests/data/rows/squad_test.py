@@ -10,7 +10,7 @@ from tf_adapters.common.errors import DataError
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import prediction_files
 from tf_adapters.data.rows import tfds_rows
-from tf_adapters.data.rows.files import Table
+from tf_adapters.data.rows.table import Table
 from tf_adapters.data.rows.typed_rows import typed_rows
 from tf_adapters.tasks import get
 

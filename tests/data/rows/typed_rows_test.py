@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from tf_adapters.common.errors import DataError
-from tf_adapters.data.rows.files import Table
+from tf_adapters.data.rows.table import Table
 from tf_adapters.data.rows.typed_rows import parse_label
 from tf_adapters.data.rows.typed_rows import typed_rows
 from tf_adapters.tasks import get

@@ -135,12 +135,12 @@ def test_sequence_length_pads_and_cuts(packer):
 @pytest.mark.parametrize(
     ("texts", "length", "least"),
     [
-        ((["a"],), 1, "a text .* from 3 on"),
-        ((["a"],), 0, "a text .* from 3 on"),
-        ((["a"],), -1, "a text .* from 3 on"),
-        ((["a"],), 8.0, "a text .* from 3 on"),
-        ((["a"],), "x" * 300, "a text .* from 3 on.*'x{99}$"),
-        ((["a"], ["b"]), 4, "two texts .* from 5 on"),
+        ((["a"],), 1, "a text .* of at least 3"),
+        ((["a"],), 0, "a text .* of at least 3"),
+        ((["a"],), -1, "a text .* of at least 3"),
+        ((["a"],), 8.0, "a text .* of at least 3"),
+        ((["a"],), "x" * 300, "a text .* of at least 3.*'x{99}$"),
+        ((["a"], ["b"]), 4, "two texts .* of at least 5"),
     ],
 )
 def test_a_length_without_room_is_refused(packer, texts, length, least):
@@ -150,7 +150,9 @@ def test_a_length_without_room_is_refused(packer, texts, length, least):
 
 @pytest.mark.parametrize("length", [4.5, None, "a"])
 def test_a_longest_length_without_room_is_refused(packer, length):
-    with pytest.raises(UserError, match="`max_length`: two texts .* from 5 on"):
+    with pytest.raises(
+        UserError, match="`max_length`: two texts .* of at least 5"
+    ):
         TextPacker(packer.tokenizer, length)
 
 

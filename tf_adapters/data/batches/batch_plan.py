@@ -72,27 +72,6 @@ def plan_training(
     return _numbered(batches, epoch + 1)
 
 
-def plan_epoch(lengths, config, epoch, costs=None):
-    """Returns the training batches of an epoch under a `Config`.
-
-    Args:
-        lengths: See `plan_training`.
-        config: `Config`.
-        epoch: Integer, 0 for the first.
-        costs: See `plan_training`.
-    """
-    return plan_training(
-        lengths,
-        config.train.batch_size,
-        config.seed,
-        epoch,
-        config.data.batching,
-        config.data.fixed_lengths,
-        config.train.steps_per_loop,
-        costs,
-    )
-
-
 def plan_evaluation(lengths, batch_size, fixed_lengths=(), costs=None):
     """Returns evaluation batches of all examples, the most costly first.
 

@@ -17,7 +17,6 @@ import math
 import numpy as np
 
 from tf_adapters.common.checks import check_known
-from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.examples import Examples
 
 
@@ -96,23 +95,30 @@ def probabilities(sizes, sampling, epoch, epochs):
     return shares / shares.sum()
 
 
-def plan_mixture(mixture, config, epoch):
+def plan_mixture(mixture, plan, sampling, settings, seed, epoch):
     """Returns the training batches of an epoch.
 
     The result depends on the arguments only.
 
     Args:
         mixture: `Mixture`.
-        config: `Config` with a method that has `sampling`.
+        plan: Function of a task's `Examples` and an epoch that returns the
+            epoch's list of `Batch`.
+        sampling: See `probabilities`.
+        settings: `TrainConfig`.
+        seed: Integer.
         epoch: Integer, 0 for the first.
 
     Returns:
         List of `Batch` with indices into `mixture`.
     """
-    draws = [_draw(mixture.sizes, config, e) for e in range(epoch + 1)]
+    draws = [
+        _draw(mixture.sizes, sampling, settings, seed, e)
+        for e in range(epoch + 1)
+    ]
     earlier = np.concatenate([[], *draws[:-1]])
     streams = [
-        _batches(examples, start, config, int((earlier == i).sum()))
+        _batches(examples, start, plan, int((earlier == i).sum()))
         for i, (examples, start) in enumerate(
             zip(mixture.tasks.values(), mixture.starts, strict=True)
         )
@@ -120,33 +126,26 @@ def plan_mixture(mixture, config, epoch):
     return [next(streams[i]) for i in draws[-1]]
 
 
-def _draw(sizes, config, epoch):
+def _draw(sizes, sampling, settings, seed, epoch):
     """Returns the index of the task of each batch of an epoch."""
-    batches = sum(math.ceil(size / config.train.batch_size) for size in sizes)
-    shares = probabilities(
-        sizes, config.method.sampling, epoch, config.train.epochs
-    )
+    batches = sum(math.ceil(size / settings.batch_size) for size in sizes)
+    shares = probabilities(sizes, sampling, epoch, settings.epochs)
     # Differs from the generator that orders the examples of this epoch.
-    generator = np.random.default_rng([config.seed, epoch, len(sizes)])
+    generator = np.random.default_rng([seed, epoch, len(sizes)])
     return generator.choice(len(sizes), batches, p=shares)
 
 
-def _batches(examples, start, config, skip):
+def _batches(examples, start, plan, skip):
     """Yields a task's batches endlessly, after those of earlier epochs.
 
     Args:
         examples: The task's `Examples`.
         start: Index of the task's first example in the mixture.
-        config: `Config`.
+        plan: See `plan_mixture`.
         skip: Integer, the number of batches used in earlier epochs.
     """
-    lengths, costs = examples.lengths, examples.costs
-
-    def plan(epoch):
-        return batch_plan.plan_epoch(lengths, config, epoch, costs)
-
-    turn, skip = divmod(skip, len(plan(0)))
+    turn, skip = divmod(skip, len(plan(examples, 0)))
     while True:
-        for batch in plan(turn)[skip:]:
+        for batch in plan(examples, turn)[skip:]:
             yield dataclasses.replace(batch, indices=batch.indices + start)
         turn, skip = turn + 1, 0

@@ -5,67 +5,20 @@ characters that Unicode and `str.splitlines` treat as line ends. Tables with a
 row on each line are read lazily, so that they need not fit into memory.
 """
 
-from collections.abc import Iterable
-import csv
-import dataclasses
 import itertools
 import logging
 from pathlib import Path
-import sys
 
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.data.rows import conll
-from tf_adapters.data.rows import csv_dialect
+from tf_adapters.data.rows import delimited
 from tf_adapters.data.rows import squad
+from tf_adapters.data.rows.table import Table
 
 _LOGGER = logging.getLogger(__name__)
-_MAX_REPORTED = 10
 _MARK = b"\xef\xbb\xbf"  # Of UTF-8, at the beginning of a file.
-
-
-@dataclasses.dataclass
-class Table:
-    """The rows of a file, before a task checks and converts them.
-
-    Attributes:
-        origin: Name of the file in error messages.
-        rows: Pairs of line number and dict of fields. A list, or, from
-            `open_file`, possibly an iterator that adds to `problems`.
-        columns: Names in the header line, or `None` (default) if there is no
-            header.
-        problems: Pairs of line number and a text that says what is wrong.
-        unit: What the line numbers count. Defaults to `"line"`.
-    """
-
-    origin: str
-    rows: Iterable[tuple[int, dict]]
-    columns: tuple[str, ...] | None = None
-    problems: list[tuple[int, str]] = dataclasses.field(default_factory=list)
-    unit: str = "line"
-
-    def raise_problems(self):
-        """Raises a `DataError` with the first ten problems, if any."""
-        if not self.problems:
-            return
-        shown = sorted(self.problems)[:_MAX_REPORTED]
-        lines = [f"  {self.unit} {line}: {what}" for line, what in shown]
-        if len(self.problems) > len(shown):
-            lines.append(f"  and {len(self.problems) - len(shown)} more")
-        raise DataError(
-            f"{len(self.problems)} malformed rows in {self.origin}:\n"
-            + "\n".join(lines)
-            + "\nCorrect or remove them and run again."
-        )
-
-    def raise_empty(self, rows):
-        """Raises a `DataError` if there are neither rows nor problems."""
-        if not rows and not self.problems:
-            raise DataError(
-                f"{self.origin} holds no rows: it is empty, or has a header "
-                "line and nothing else. Expected a row for each example."
-            )
 
 
 def read_file(path, text_field=None):
@@ -85,7 +38,7 @@ def open_file(path, text_field=None):
 
     - `.jsonl`: a JSON object on each line.
     - `.csv`: standard quoting, with a header line. Semicolons and Latin-1 are
-      supported; see `csv_dialect`.
+      supported; see `delimited`.
     - `.tsv`: no quoting, with a header line.
     - `.conllu`, `.conll`: a word on each line. The fields are `tokens` and
       `tags`.
@@ -108,14 +61,16 @@ def open_file(path, text_field=None):
     ending = path.suffix.lower()
     encoding, delimiter = "utf-8", ","
     if ending == ".csv":
-        encoding, delimiter = csv_dialect.find_dialect(path)
+        encoding, delimiter = delimited.find_dialect(path)
     lines = _lines(path, problems, encoding)
     parsers = {
         ".jsonl": lambda: Table("", _parse_jsonl(lines, problems)),
-        ".csv": lambda: _with_header(
-            _parse_csv(lines, problems, delimiter), problems
+        ".csv": lambda: delimited.with_header(
+            delimited.parse_csv(lines, problems, delimiter), problems
         ),
-        ".tsv": lambda: _with_header(_parse_tsv(lines), problems),
+        ".tsv": lambda: delimited.with_header(
+            delimited.parse_tsv(lines), problems
+        ),
         ".conllu": lambda: _parse_words(conll.parse_conllu, lines, problems),
         ".conll": lambda: _parse_words(conll.parse_columns, lines, problems),
         ".json": lambda: _parse_squad(lines, path),
@@ -183,7 +138,9 @@ def read_glue_file(path, task):
         headerless = ()
     undecodable, problems = [], []
     lines = _lines(Path(path), undecodable)
-    table = _with_header(_parse_tsv(lines), problems, headerless)
+    table = delimited.with_header(
+        delimited.parse_tsv(lines), problems, headerless
+    )
     table.rows, table.origin = list(table.rows), str(path)
     table.problems = problems
     if layout.skip_broken_lines:
@@ -268,64 +225,6 @@ def _parse_jsonl(lines, problems):
             yield number, row
         else:
             what = f"expected an object {{...}}, received {_excerpt(line)}"
-            problems.append((number, what))
-
-
-def _parse_csv(lines, problems, delimiter=","):
-    """Yields pairs of line number and record; quoted fields can span lines."""
-    numbers = []
-
-    def texts():
-        for number, line in lines:
-            numbers.append(number)
-            yield f"{line}\n"
-
-    reader = csv.reader(texts(), strict=True, delimiter=delimiter)
-    while True:
-        numbers.clear()
-        try:
-            record = _next_record(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            problems.append((numbers[0], f"not CSV: {error}"))
-        else:
-            yield numbers[0], record
-
-
-def _next_record(reader):
-    # The module's default limit, 131,072 characters, is too low for some texts.
-    limit = csv.field_size_limit(sys.maxsize)
-    try:
-        return next(reader)
-    finally:
-        csv.field_size_limit(limit)
-
-
-def _parse_tsv(lines):
-    """Splits lines at tabs. As in GLUE, quotes are ordinary characters."""
-    return (
-        (number, line.split("\t") if line else []) for number, line in lines
-    )
-
-
-def _with_header(records, problems, columns=()):
-    records = iter(records)
-    if not columns:
-        columns = next((record for _, record in records if record), [])
-    return Table("", _fields(records, columns, problems), tuple(columns))
-
-
-def _fields(records, columns, problems):
-    for number, record in records:
-        if not record:
-            if len(columns) != 1:
-                continue
-            record = [""]  # With one column, an empty line is an empty text.
-        if len(record) == len(columns):
-            yield number, dict(zip(columns, record, strict=True))
-        else:
-            what = f"expected {len(columns)} columns, received {len(record)}"
             problems.append((number, what))
 
 

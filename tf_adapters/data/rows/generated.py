@@ -18,7 +18,7 @@ import json
 from pathlib import Path
 
 from tf_adapters.common.checks import check_known
-from tf_adapters.data.rows.files import Table
+from tf_adapters.data.rows.table import Table
 
 NAMES = ("sentiment", "entailment", "acceptability")
 SPLITS = ("train", "validation", "test")

@@ -55,7 +55,7 @@ def load_train_and_validation(task, data_dir=None, seed=0):
         return train, validation.rows()
     if task.files and task.kind.label == "class":
         return sampling.hold_out_of_each_class(train, seed)
-    return sampling.hold_out(train, max(1, round(0.1 * len(train))), seed)
+    return sampling.hold_out(train, seed)
 
 
 def load_file(task, path, with_labels=False):

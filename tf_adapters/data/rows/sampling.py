@@ -38,21 +38,20 @@ def at_most(rows, num_rows):
     return rows if num_rows is None else subsample(rows, num_rows, seed=0)
 
 
-def hold_out(rows, num_held_out, seed):
-    """Splits rows in two, for tasks without a validation split.
+def hold_out(rows, seed):
+    """Splits rows in two, a tenth of them held out for validation.
 
     Args:
         rows: List of rows.
-        num_held_out: Integer, at least 1.
         seed: Integer.
 
     Returns:
         Two lists, the kept and the held-out rows, in their original order.
 
     Raises:
-        UserError: If no row would be kept, or `num_held_out` is below 1.
+        UserError: If no row would be kept.
     """
-    _check_at_least_one("num_held_out", num_held_out)
+    num_held_out = max(1, round(0.1 * len(rows)))
     _check_enough(rows, {"for training": 1, "held out": num_held_out})
     kept, held_out = _draw(rows, (len(rows) - num_held_out, num_held_out), seed)
     return kept, held_out

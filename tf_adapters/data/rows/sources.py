@@ -15,9 +15,9 @@ from tf_adapters.common.errors import cut
 from tf_adapters.data.rows import folders
 from tf_adapters.data.rows import generated
 from tf_adapters.data.rows import tfds_rows
-from tf_adapters.data.rows.files import Table
 from tf_adapters.data.rows.files import open_file
 from tf_adapters.data.rows.files import read_glue_file
+from tf_adapters.data.rows.table import Table
 from tf_adapters.data.rows.typed_rows import typed_rows
 from tf_adapters.tasks.task import Task
 

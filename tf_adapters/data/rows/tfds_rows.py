@@ -14,7 +14,7 @@ from tf_adapters.common import network
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
 from tf_adapters.data.rows import folders
-from tf_adapters.data.rows.files import Table
+from tf_adapters.data.rows.table import Table
 
 # If one of these answers, there is a network. The first has most of GLUE and
 # SuperGLUE, the second the files that TensorFlow Datasets hosts itself.

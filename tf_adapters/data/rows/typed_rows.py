@@ -14,7 +14,7 @@ def typed_rows(table, task, labels="required"):
     """Checks every row of a table and converts its label.
 
     Args:
-        table: A `files.Table`.
+        table: A `table.Table`.
         task: The `Task` with the names of fields and classes.
         labels: `"required"` (default); `"optional"`, rows without a label get
             `None`; or `"ignored"`, all rows get `None`.

@@ -4,6 +4,7 @@ import copy
 import operator
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.data.tokens import offsets
 from tf_adapters.data.tokens import vocabulary
 from tf_adapters.data.tokens.special_tokens import special_tokens_of
 
@@ -63,6 +64,25 @@ class Packer:
             f"integer of at least {least}. Received: {name}={value!r:.100}"
         )
 
+    def limit(self, sequence_length, num_texts):
+        """Returns the largest number of tokens in rows of a given length.
+
+        Args:
+            sequence_length: Length of the rows, or `None` for any length.
+            num_texts: See `check_length`.
+
+        Raises:
+            UserError: If the length is too small or not an integer.
+        """
+        if sequence_length is None:
+            return self.max_length
+        self.check_length("sequence_length", sequence_length, num_texts)
+        return min(self.max_length, sequence_length)
+
+    def tokenize_with_offsets(self, texts):
+        """Returns tokens and offsets; see `offsets`. Not in a graph."""
+        return offsets.tokenize_with_offsets(self.tokenizer, texts)
+
     @property
     def special_ids(self):
         """Sorted ids of the special tokens, including padding."""
@@ -102,3 +122,18 @@ class Packer:
     def too_long(self, text):
         """Returns a text repeated often enough to exceed `max_length`."""
         return text * self.max_length
+
+
+def not_texts(name, texts):
+    """Returns the error for an argument that is not a list of strings."""
+    received = f"{name}={texts!r:.100}"
+    if isinstance(texts, list | tuple):
+        wrong = [i for i, t in enumerate(texts) if not isinstance(t, str)]
+        if wrong:
+            received += (
+                f", in which {name}[{wrong[0]}] is {texts[wrong[0]]!r:.40}"
+            )
+    return UserError(
+        f"`{name}` must be a list of strings; the second texts of pairs are a "
+        f"list of their own, `packer(texts_a, texts_b)`. Received: {received}"
+    )

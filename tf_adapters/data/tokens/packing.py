@@ -14,12 +14,11 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from tf_adapters.common import progress_bar
-from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens import assertions
 from tf_adapters.data.tokens import mask_tokens
-from tf_adapters.data.tokens import offsets
 from tf_adapters.data.tokens import window_packing
 from tf_adapters.data.tokens.packer import Packer
+from tf_adapters.data.tokens.packer import not_texts
 from tf_adapters.data.tokens.tokenization import Tokenization
 
 _ROWS_AT_ONCE = 1024
@@ -87,17 +86,9 @@ class TextPacker(Packer):
             inputs = assertions.same_number_of_rows(inputs)
             texts_a, texts_b = inputs["texts_a"], inputs["texts_b"]
             is_pair = inputs.get("is_pair")
-        limit = self.max_length
-        if sequence_length is not None:
-            num_texts = 1 if texts_b is None else 2
-            self.check_length("sequence_length", sequence_length, num_texts)
-            limit = min(limit, sequence_length)
+        limit = self.limit(sequence_length, 1 if texts_b is None else 2)
         rows, first_lengths = self._pack(texts_a, texts_b, limit, is_pair)
         return self._features(rows, first_lengths, sequence_length)
-
-    def tokenize_with_offsets(self, texts):
-        """Returns tokens and offsets; see `offsets`. Works eagerly only."""
-        return offsets.tokenize_with_offsets(self.tokenizer, texts)
 
     def pack_tokens(self, tokens):
         """Returns the features of single texts, given their ragged tokens."""
@@ -242,24 +233,10 @@ def _strings(name, texts):
     try:
         tensor = tf.convert_to_tensor(texts, tf.string)
     except (TypeError, ValueError) as error:
-        raise _no_strings(name, texts) from error
+        raise not_texts(name, texts) from error
     if tensor.shape.rank not in (1, None):
-        raise _no_strings(name, texts)
+        raise not_texts(name, texts)
     return tensor
-
-
-def _no_strings(name, texts):
-    received = f"{name}={texts!r:.100}"
-    if isinstance(texts, list | tuple):
-        wrong = [i for i, t in enumerate(texts) if not isinstance(t, str)]
-        if wrong:
-            received += (
-                f", in which {name}[{wrong[0]}] is {texts[wrong[0]]!r:.40}"
-            )
-    return UserError(
-        f"`{name}` must be a list of strings; the second texts of pairs are a "
-        f"list of their own, `packer(texts_a, texts_b)`. Received: {received}"
-    )
 
 
 def _choose(condition, rows, others):

@@ -3,9 +3,8 @@
 import numpy as np
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.errors import shown
-from tf_adapters.data.tokens import offsets
 from tf_adapters.data.tokens.packer import Packer
+from tf_adapters.data.tokens.packer import not_texts
 
 
 class PythonPacker(Packer):
@@ -36,11 +35,7 @@ class PythonPacker(Packer):
                 first and second texts differ, or `sequence_length` is too
                 short.
         """
-        limit = self.max_length
-        if sequence_length is not None:
-            num_texts = 1 if texts_b is None else 2
-            self.check_length("sequence_length", sequence_length, num_texts)
-            limit = min(limit, sequence_length)
+        limit = self.limit(sequence_length, 1 if texts_b is None else 2)
         ids, segments = self._pack(texts_a, texts_b, limit)
         length = sequence_length or max(map(len, ids), default=1)
         features = {
@@ -62,10 +57,6 @@ class PythonPacker(Packer):
         clean = [text.replace("\0", "") for text in texts]
         rows = self.tokenizer(clean) if clean else []
         return [np.asarray(row, "int32") for row in rows]
-
-    def tokenize_with_offsets(self, texts):
-        """Returns tokens and offsets; see `offsets`."""
-        return offsets.tokenize_with_offsets(self.tokenizer, texts)
 
     def _pack(self, texts_a, texts_b, limit):
         _check_texts("texts_a", texts_a)
@@ -107,11 +98,7 @@ class PythonPacker(Packer):
 def _check_texts(name, texts):
     is_list = isinstance(texts, list | tuple | np.ndarray)
     if not is_list or not all(isinstance(text, str) for text in texts):
-        raise UserError(
-            f"`{name}` must be a list of strings; the second texts of pairs "
-            "are a list of their own, `packer(texts_a, texts_b)`. Received: "
-            f"{name}={shown(texts)}"
-        )
+        raise not_texts(name, texts)
 
 
 def _in_turn(first, second, room):

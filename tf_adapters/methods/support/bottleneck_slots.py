@@ -1,14 +1,19 @@
 """The slot, widths and places that Houlsby's and Pfeiffer's adapters share."""
 
 import typing
+from typing import Any
 
 import keras
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers import mixout
 from tf_adapters.layers.bottleneck import Bottleneck
+from tf_adapters.layers.context import Context
+from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.slot_of_layers import SlotOfLayers
+from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 
 # The names of the weights of a `Bottleneck` in an adapter folder.
@@ -28,7 +33,7 @@ PLACEMENTS = {
 }
 
 
-def read(name, x, context):
+def read(name: str, x: Tensor, context: Context):
     """Returns the input of a bottleneck, of the shape of `x`.
 
     Args:
@@ -55,8 +60,14 @@ class BottleneckSlot(SlotOfLayers):
     """
 
     def __init__(
-        self, reads, units, activation, initialization, init_stddev, **kwargs
-    ):
+        self,
+        reads: str,
+        units: int,
+        activation: str,
+        initialization,
+        init_stddev,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         check_known("reads", reads, typing.get_args(Reads))
         self.reads = reads
@@ -64,11 +75,16 @@ class BottleneckSlot(SlotOfLayers):
             units, activation, initialization, init_stddev, name="delta"
         )
 
-    def call(self, x, context=None, training=None):
+    def call(
+        self,
+        x: Tensor,
+        context: Context | None = None,
+        training: bool | None = None,
+    ):
         return x + self.delta(read(self.reads, x, context)), {}
 
 
-def settle_width(method, default_factor):
+def settle_width(method, default_factor) -> None:
     """Keeps only one of a method's `units` and `reduction_factor`.
 
     The other is set to `None`, so that methods of the same width compare
@@ -92,7 +108,7 @@ def settle_width(method, default_factor):
     check_settings(method)
 
 
-def check_settings(method):
+def check_settings(method) -> None:
     """Checks that `units` and `reduction_factor` of a method are in range.
 
     Raises:
@@ -107,7 +123,7 @@ def check_settings(method):
         )
 
 
-def check_reduction_factor(factor):
+def check_reduction_factor(factor: float) -> None:
     """Raises a `UserError` if a reduction factor is less than 0.001."""
     if factor is not None and not factor >= 1e-3:
         raise UserError(
@@ -117,7 +133,7 @@ def check_reduction_factor(factor):
         )
 
 
-def width_of_bottleneck(method, width):
+def width_of_bottleneck(method, width: int):
     """Returns the bottleneck's width for token vectors of width `width`.
 
     If `reduction_factor` is set, it takes precedence over `units`.
@@ -134,15 +150,15 @@ class BottleneckMethod(Method):
     of `Pfeiffer`.
     """
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         check_settings(self)
 
-    def make_slots(self, shape):
+    def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
         """Returns one dict of slots for each block."""
         places, reads = PLACEMENTS[self.stacks_as]
 
-        def make(place, name):
+        def make(place: str, name: str):
             return BottleneckSlot(
                 reads,
                 width_of_bottleneck(self, shape.width),
@@ -154,7 +170,7 @@ class BottleneckMethod(Method):
 
         return self.fill_places(shape, places, make)
 
-    def reparameterize(self, model):
+    def reparameterize(self, model) -> list[Any]:
         """Returns pairs of a kernel and its `Mixout`, if mixout is used.
 
         Mixout applies to kernels that follow a dropout: `W_down`, which reads

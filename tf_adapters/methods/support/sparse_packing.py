@@ -10,13 +10,16 @@ the elements of the difference to a weight of the encoder (diff pruning).
 """
 
 import abc
+from collections.abc import Iterable
 import dataclasses
+from typing import Any
 
 from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers.hard_concrete import HardConcreteGates
 from tf_adapters.methods.support.gating import Gating
 
@@ -50,11 +53,11 @@ class SparseGating(Gating, abc.ABC):
     # is exactly 0.
     certain = HardConcreteGates.CERTAIN
 
-    def __init__(self, method):
+    def __init__(self, method) -> None:
         self.method = method
 
     @abc.abstractmethod
-    def take_weights(self, tensors, prefix):
+    def take_weights(self, tensors: dict[str, Any], prefix) -> None:
         """Removes a gated layer's tensors; returns its gates and its weights.
 
         Args:
@@ -63,7 +66,9 @@ class SparseGating(Gating, abc.ABC):
         """
 
     @abc.abstractmethod
-    def restored(self, shapes, prefix, weights, logits):
+    def restored(
+        self, shapes: dict[str, Any], prefix, weights, logits: Tensor
+    ) -> None:
         """Returns a gated layer's tensors, a dict from suffix to array.
 
         Args:
@@ -73,7 +78,7 @@ class SparseGating(Gating, abc.ABC):
             logits: Flattened logits of their gates, as the layer stores them.
         """
 
-    def pack(self, tensors):
+    def pack(self, tensors: dict[str, Any]) -> dict[str, Any]:
         packed = dict(tensors)
         for prefix in self._layers(tensors):
             gates, weights = self.take_weights(packed, prefix)
@@ -82,7 +87,9 @@ class SparseGating(Gating, abc.ABC):
             packed[f"{prefix}/values"] = (gates * weights).ravel()[indices]
         return packed
 
-    def unpack(self, tensors, shapes):
+    def unpack(
+        self, tensors: dict[str, Any], shapes: dict[str, Any]
+    ) -> dict[str, Any]:
         multiplier = self.method.gate_learning_rate_multiplier
         unpacked = dict(tensors)
         for prefix in self._layers(shapes):
@@ -100,11 +107,11 @@ class SparseGating(Gating, abc.ABC):
             unpacked |= {prefix + end: array for end, array in restored.items()}
         return unpacked
 
-    def _layers(self, names):
+    def _layers(self, names: Iterable[str]):
         end = self.replaced[0]
         return [name.removesuffix(end) for name in names if name.endswith(end)]
 
-    def gate_values(self, scaled_log_alpha):
+    def gate_values(self, scaled_log_alpha) -> Tensor:
         """Returns the deterministic gates for an array of stored logits."""
         gates = HardConcreteGates(
             scaled_log_alpha.shape, **gate_options(self.method)
@@ -114,7 +121,7 @@ class SparseGating(Gating, abc.ABC):
         return ops.convert_to_numpy(gates.call())
 
 
-def _take_packed(tensors, prefix, count, replaced):
+def _take_packed(tensors: dict[str, Any], prefix, count: int, replaced):
     """Removes `open` and `values` of one gated layer from `tensors`.
 
     Both are checked, because NumPy would broadcast a single value to all
@@ -156,7 +163,7 @@ def _take_packed(tensors, prefix, count, replaced):
     return indices, values
 
 
-def _are_indices(indices, count):
+def _are_indices(indices, count: int):
     """Returns whether `indices` are increasing integers in `[0, count)`."""
     return (
         indices.ndim == 1

@@ -1,15 +1,18 @@
-"""Detects the encoding and the delimiter of a CSV file.
+"""Reads CSV and TSV: their encoding, their delimiter, and their columns.
 
 In many countries spreadsheets write semicolons instead of commas, and Latin-1
 instead of UTF-8.
 """
 
+import csv
 import functools
 import itertools
 import logging
+import sys
 
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
+from tf_adapters.data.rows.table import Table
 
 _LOGGER = logging.getLogger(__name__)
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
@@ -80,3 +83,61 @@ def _delimiter(header):
     if "," in header:
         return ","
     return next((mark for mark in _OTHERS if mark in header), ",")
+
+
+def parse_csv(lines, problems, delimiter=","):
+    """Yields pairs of line number and record; quoted fields can span lines."""
+    numbers = []
+
+    def texts():
+        for number, line in lines:
+            numbers.append(number)
+            yield f"{line}\n"
+
+    reader = csv.reader(texts(), strict=True, delimiter=delimiter)
+    while True:
+        numbers.clear()
+        try:
+            record = _next_record(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            problems.append((numbers[0], f"not CSV: {error}"))
+        else:
+            yield numbers[0], record
+
+
+def _next_record(reader):
+    # The module's default limit, 131,072 characters, is too low for some texts.
+    limit = csv.field_size_limit(sys.maxsize)
+    try:
+        return next(reader)
+    finally:
+        csv.field_size_limit(limit)
+
+
+def parse_tsv(lines):
+    """Splits lines at tabs. As in GLUE, quotes are ordinary characters."""
+    return (
+        (number, line.split("\t") if line else []) for number, line in lines
+    )
+
+
+def with_header(records, problems, columns=()):
+    records = iter(records)
+    if not columns:
+        columns = next((record for _, record in records if record), [])
+    return Table("", _fields(records, columns, problems), tuple(columns))
+
+
+def _fields(records, columns, problems):
+    for number, record in records:
+        if not record:
+            if len(columns) != 1:
+                continue
+            record = [""]  # With one column, an empty line is an empty text.
+        if len(record) == len(columns):
+            yield number, dict(zip(columns, record, strict=True))
+        else:
+            what = f"expected {len(columns)} columns, received {len(record)}"
+            problems.append((number, what))

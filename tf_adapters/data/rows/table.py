@@ -1,0 +1,51 @@
+"""The rows of a file, before a task checks and converts them."""
+
+from collections.abc import Iterable
+import dataclasses
+
+from tf_adapters.common.errors import DataError
+
+_MAX_REPORTED = 10
+
+
+@dataclasses.dataclass
+class Table:
+    """The rows of a file, before a task checks and converts them.
+
+    Attributes:
+        origin: Name of the file in error messages.
+        rows: Pairs of line number and dict of fields. A list, or, from
+            `open_file`, possibly an iterator that adds to `problems`.
+        columns: Names in the header line, or `None` (default) if there is no
+            header.
+        problems: Pairs of line number and a text that says what is wrong.
+        unit: What the line numbers count. Defaults to `"line"`.
+    """
+
+    origin: str
+    rows: Iterable[tuple[int, dict]]
+    columns: tuple[str, ...] | None = None
+    problems: list[tuple[int, str]] = dataclasses.field(default_factory=list)
+    unit: str = "line"
+
+    def raise_problems(self):
+        """Raises a `DataError` with the first ten problems, if any."""
+        if not self.problems:
+            return
+        shown = sorted(self.problems)[:_MAX_REPORTED]
+        lines = [f"  {self.unit} {line}: {what}" for line, what in shown]
+        if len(self.problems) > len(shown):
+            lines.append(f"  and {len(self.problems) - len(shown)} more")
+        raise DataError(
+            f"{len(self.problems)} malformed rows in {self.origin}:\n"
+            + "\n".join(lines)
+            + "\nCorrect or remove them and run again."
+        )
+
+    def raise_empty(self, rows):
+        """Raises a `DataError` if there are neither rows nor problems."""
+        if not rows and not self.problems:
+            raise DataError(
+                f"{self.origin} holds no rows: it is empty, or has a header "
+                "line and nothing else. Expected a row for each example."
+            )

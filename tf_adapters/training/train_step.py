@@ -1,0 +1,161 @@
+"""One step of training on all replicas, and several in one device call."""
+
+import tensorflow as tf
+
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.layers import stateless_seeds
+from tf_adapters.training import accumulation
+from tf_adapters.training import graphs
+
+
+class TrainStep:
+    """Trains variables for one batch: gradients, clipping, optimizer.
+
+    Gradients are summed over replicas, then clipped by their global norm, then
+    applied. This is the same under all strategies.
+
+    Args:
+        model: `AdapterModel` with a head.
+        strategy: `tf.distribute.Strategy`.
+        variables: List of the variables to train.
+        optimizer: `AdamWOfSums`. It may hold other variables, too.
+        settings: `TrainConfig`.
+        seed: Integer. Seed of the run.
+
+    Raises:
+        ConfigError: If parts of a batch would share dropout.
+    """
+
+    def __init__(self, model, strategy, variables, optimizer, settings, seed):
+        self.model = model
+        self.strategy = strategy
+        self.variables = variables
+        self.optimizer = optimizer
+        self.clip_norm = settings.clip_norm
+        self.parts = settings.accumulation_steps
+        self.steps_per_loop = settings.steps_per_loop
+        self.seed = seed
+        # Traced once per kind of batch.
+        self.run = graphs.traced(self._loop_on_replicas)
+        _check_places(self.parts, strategy)
+
+    def _loop_on_replicas(self, iterator, steps):
+        """Trains batches; returns losses `(steps,)` and norms of gradients.
+
+        Args:
+            iterator: Distributed iterator over features of batches.
+            steps: Integer tensor.
+        """
+        if self.steps_per_loop == 1:
+            loss, norms = self.on_replicas(iterator.get_next())
+            return loss[tf.newaxis], norms[tf.newaxis]
+
+        def train(step, losses, norms):
+            loss, norm = self.on_replicas(iterator.get_next())
+            return step + 1, losses.write(step, loss), norms.write(step, norm)
+
+        _, losses, norms = tf.while_loop(
+            lambda step, *_: step < steps,
+            train,
+            [0, *(tf.TensorArray("float32", steps) for _ in range(2))],
+            parallel_iterations=1,
+        )
+        return losses.stack(), norms.stack()
+
+    def on_replicas(self, features):
+        """Trains one batch; returns its loss and the norms of gradients.
+
+        Args:
+            features: Features of a batch from a distributed iterator.
+        """
+        loss_scale = self.optimizer.loss_scale
+        if loss_scale is None:
+            losses, norms = self.strategy.run(
+                self._replica_step, args=(features,)
+            )
+            norm = self.strategy.experimental_local_results(norms)[0]
+        else:
+            losses, gradients, norms = self.strategy.run(
+                self._replica_gradients, args=(features,)
+            )
+            norm = self.strategy.experimental_local_results(norms)[0]
+            loss_scale.apply_if_finite(
+                norm,
+                lambda: self.strategy.run(self._apply, args=(gradients, norms)),
+            )
+        loss = self.strategy.reduce(tf.distribute.ReduceOp.SUM, losses, None)
+        return loss, norm
+
+    def _replica_step(self, features):
+        loss, gradients, norms = self._replica_gradients(features)
+        self._apply(gradients, norms)
+        return loss, norms
+
+    def _replica_gradients(self, features):
+        """Returns one replica's loss, and summed gradients and their norms."""
+        replica = tf.distribute.get_replica_context()
+        loss, gradients = accumulation.accumulate(
+            lambda part, number: self._gradients(part, number, replica),
+            features,
+            self.parts,
+            [variable.shape for variable in self.variables],
+        )
+        gradients = replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+        if self.optimizer.loss_scale is not None:
+            gradients = self.optimizer.loss_scale.unscaled(gradients)
+        norms = tf.stack([tf.norm(gradient) for gradient in gradients])
+        return loss, gradients, norms
+
+    def _apply(self, gradients, norms):
+        if self.clip_norm is not None:
+            gradients, _ = tf.clip_by_global_norm(
+                gradients, self.clip_norm, use_norm=tf.norm(norms)
+            )
+        self.optimizer.apply(gradients, self.variables)
+
+    def _gradients(self, features, number, replica):
+        """Returns loss and gradients for one part of a replica's batch."""
+        values = [variable.value for variable in self.variables]
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(values)
+            loss = scaled = self._loss(features, number, replica)
+            if self.optimizer.loss_scale is not None:
+                scaled = self.optimizer.loss_scale.scaled(loss)
+        gradients = tape.gradient(scaled, values)
+        return loss, [tf.convert_to_tensor(gradient) for gradient in gradients]
+
+    def dropout_seed(self, replica, number=0):
+        """Returns a seed that depends on run, replica, step and part."""
+        step = tf.cast(self.optimizer.iterations.value, tf.int64)
+        place = tf.cast(replica.replica_id_in_sync_group, tf.int64)
+        place *= self.parts
+        place += tf.cast(number, tf.int64)
+        return stateless_seeds.pass_seed(self.seed, place, step)
+
+    def _loss(self, features, number, replica):
+        """Returns a part's share of the batch's mean loss and the penalty."""
+        inputs = without(features, ("indices", "targets", "weights"))
+        seed = self.dropout_seed(replica, number)
+        outputs = self.model(inputs, training=True, seed=seed)
+        losses = self.model.head.loss(features["targets"], outputs)
+        parts = self.parts
+        parts *= self.strategy.num_replicas_in_sync
+        penalty = self.model.penalty() / parts
+        return tf.reduce_sum(losses * features["weights"]) + penalty
+
+
+def _check_places(parts, strategy):
+    """Raises a `ConfigError` if parts of a step would share dropout."""
+    replicas = strategy.num_replicas_in_sync
+    most = stateless_seeds.MAX_PLACES // replicas
+    if parts > most:
+        raise ConfigError(
+            f"`train.accumulation_steps` may be at most {most:,} on "
+            f"{replicas} device(s), so that each part of a batch draws its "
+            f"own dropout. Received: {parts}"
+        )
+
+
+def without(features, names):
+    """Returns a dict of features without some of them."""
+    return {key: v for key, v in features.items() if key not in names}

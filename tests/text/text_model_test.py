@@ -292,7 +292,7 @@ def test_a_backbone_of_keras_hub_is_an_encoder_too():
         (lambda m: m.set_active("nobody"), "no adapter `nobody`"),
         (lambda m: m.add_adapter("default", "lora"), "already"),
         (lambda m: m.save("model.h5"), "save_adapter"),
-        (lambda m: m.export("films", format="onnx"), "tf_saved_model"),
+        (lambda m: m.export("films", format="tflite"), "tf_saved_model"),
         (lambda _: _model(head="regression", labels=LABELS), "not both"),
         (lambda _: _model(labels=None), "needs the names of its classes"),
         (lambda _: _model("hulsby"), "houlsby"),

@@ -38,24 +38,26 @@ def export_command(config, model_dir, options):
         model_dir: Path of the run folder.
         options: See `main.run_command`.
     """
-    if options.format != "saved_model":
+    if options.format == "saved_model":
+        from tf_adapters.export import saved_model
+
+        folder, what = saved_model.export_run(config, model_dir), "SavedModel"
+    elif options.format == "onnx":
+        from tf_adapters.export import onnx_model
+
+        folder, what = onnx_model.export_run(config, model_dir), "ONNX"
+    else:
         from tf_adapters.export import foreign
 
+        what = f"Adapter for {options.format}"
         folder = foreign.export_adapter(
             config, model_dir, options.format, options.with_head
         )
-        remote_folder.copy_to_address(model_dir)
-        print(f"Adapter for {options.format}: {remote_folder.address(folder)}")
-        if options.format == "adapterhub":
-            # The default format of `adapters` is a pickle, which we do not
-            # write.
-            print("`adapters` loads it with use_safetensors=True only.")
-        return
-    from tf_adapters.export import saved_model
-
-    folder = saved_model.export_run(config, model_dir)
     remote_folder.copy_to_address(model_dir)
-    print(f"SavedModel: {remote_folder.address(folder)}")
+    print(f"{what}: {remote_folder.address(folder)}")
+    if options.format == "adapterhub":
+        # The default format of `adapters` is a pickle, which we do not write.
+        print("`adapters` loads it with use_safetensors=True only.")
 
 
 def export_many_tasks(flag_layer, options):
@@ -98,11 +100,12 @@ def _check_no_settings(flag_layer, options):
 
 COMMAND = Command(
     name="export",
-    summary="Writes a finished run as a SavedModel, or its adapter for the "
-    "`adapters` library or PEFT.",
+    summary="Writes a finished run as a SavedModel or an ONNX file, or its "
+    "adapter for the `adapters` library or PEFT.",
     usage="RUN",
     examples=(
         "tf-adapters export runs/reviews_pfeiffer_0",
+        "tf-adapters export runs/reviews_pfeiffer_0 --format=onnx",
         "tf-adapters export runs/sst2_lora_0 --format=peft",
         "tf-adapters export --adapters=runs/sst2,runs/rte "
         "--model_dir=runs/served",

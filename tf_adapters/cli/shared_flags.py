@@ -75,12 +75,12 @@ FLAGS = (
     ),
     Flag(
         "format",
-        "export: what to write: a SavedModel, into "
-        "<model_dir>/export, or the adapter as the `adapters` library "
-        "or PEFT loads it, into <model_dir>/<format>/<task>.",
+        "export: what to write: a SavedModel, into <model_dir>/export; or an "
+        "ONNX file, or the adapter as the `adapters` library or PEFT loads it, "
+        "into <model_dir>/<format>/<task>.",
         "saved_model",
         kind="enum",
-        choices=("saved_model", "adapterhub", "peft"),
+        choices=("saved_model", "onnx", "adapterhub", "peft"),
     ),
     Flag(
         "with_head",

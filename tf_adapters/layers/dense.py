@@ -1,8 +1,27 @@
 """A fast linear layer for token vectors, as a function."""
 
+import contextlib
+import contextvars
+
 from keras import ops
 
 from tf_adapters.common.types import Tensor
+
+_KEEPS_TOKENS = contextvars.ContextVar("keeps_tokens", default=False)
+
+
+@contextlib.contextmanager
+def without_flattening():
+    """Makes `dense` multiply without flattening the tokens, in its block.
+
+    Converters of graphs to other formats cannot follow the reshaping of a
+    tensor whose batch size and length are unknown.
+    """
+    token = _KEEPS_TOKENS.set(True)
+    try:
+        yield
+    finally:
+        _KEEPS_TOKENS.reset(token)
 
 
 def dense(
@@ -19,16 +38,21 @@ def dense(
         x: Float tensor of shape `(..., d)`.
         kernel: Weights of shape `(d, m)`, which are cast to the type of `x`.
         bias: Weights of shape `(m,)`, or `None` (default).
-        activation: Function of `(tokens, m)`, or `None` (default). Gated ones
+        activation: Function of `(..., m)`, or `None` (default). Gated ones
             return fewer channels.
 
     Returns:
         Float tensor of shape `(..., m)`.
     """
-    flat = ops.reshape(x, (-1, kernel.shape[0]))
-    flat = ops.matmul(flat, ops.cast(kernel, x.dtype))
-    if bias is not None:
-        flat = ops.add(flat, ops.cast(bias, x.dtype))
-    if activation is not None:
-        flat = activation(flat)
+    if _KEEPS_TOKENS.get():
+        return _product(x, kernel, bias, activation)
+    tokens = ops.reshape(x, (-1, kernel.shape[0]))
+    flat = _product(tokens, kernel, bias, activation)
     return ops.reshape(flat, (*ops.shape(x)[:-1], flat.shape[-1]))
+
+
+def _product(x, kernel, bias, activation):
+    x = ops.matmul(x, ops.cast(kernel, x.dtype))
+    if bias is not None:
+        x = ops.add(x, ops.cast(bias, x.dtype))
+    return x if activation is None else activation(x)

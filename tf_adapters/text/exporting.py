@@ -1,4 +1,4 @@
-"""Exports a text model as a SavedModel that takes texts."""
+"""Exports a text model as a SavedModel that takes texts, or as ONNX."""
 
 from pathlib import Path
 
@@ -8,37 +8,52 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.text.columns import usual_fields
 
-FORMAT = "tf_saved_model"
+FORMATS = ("tf_saved_model", "onnx")
 
 
 def export_texts(text_model, path, format):
-    """Writes a text model as `tf_adapters.export_model` does, to a path.
+    """Writes a text model as `export_model` or `export_onnx`, to a path.
 
     Args:
         text_model: `TextModel` with a packer.
-        path: Path that does not exist yet, or an earlier SavedModel.
-        format: `"tf_saved_model"`.
+        path: Path that does not exist yet, or of an earlier export.
+        format: `"tf_saved_model"` or `"onnx"`.
 
     Raises:
-        UserError: If the format is different, `path` exists and is not a
-            SavedModel, or the packer does not use TensorFlow Text.
+        UserError: If the format is different, `path` exists and is not such an
+            export, or the packer does not use TensorFlow Text.
     """
-    if format != FORMAT:
+    if format not in FORMATS:
         raise UserError(
-            f'A text model is exported with format="{FORMAT}", which takes '
-            f"texts. Received: format={cut(repr(format))}. "
+            f'Expected `format` to be "{FORMATS[0]}", which takes texts, or '
+            f'"{FORMATS[1]}". Received: format={cut(repr(format))}. '
             "`model.adapter_model.export(path, format)` writes Keras's other "
             "formats, which take token features."
         )
-    # Imported here, because models can train without TensorFlow.
-    from tf_adapters.export import saved_model
-
     path = Path(path)
-    if path.exists() and not (path / "saved_model.pb").is_file():
+    if format == "onnx":
+        _check_replaced(path, "model.onnx", "ONNX file")
+        # Imported here, because models can train without TensorFlow.
+        from tf_adapters.export import onnx_model
+
+        packer = text_model.preprocessor.packer
+        onnx_model.export_onnx(text_model.adapter_model, packer, path)
+        return
+    _check_replaced(path, "saved_model.pb", "SavedModel")
+    _export_saved_model(text_model, path)
+
+
+def _check_replaced(path, file, what):
+    if path.exists() and not (path / file).is_file():
         raise UserError(
-            f"{path} exists and holds no SavedModel; exporting there would "
+            f"{path} exists and holds no {what}; exporting there would "
             "replace it. Give a path that does not exist yet."
         )
+
+
+def _export_saved_model(text_model, path):
+    from tf_adapters.export import saved_model
+
     partial = path.with_name(f".{path.name}.partial")
     fields = text_model.text_fields or usual_fields(text_model.head)
     try:

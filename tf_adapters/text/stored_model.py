@@ -61,20 +61,23 @@ class StoredModel(FittingModel):
         super().save(filepath, overwrite=overwrite, **options)
 
     def export(self, filepath, format="tf_saved_model", **options):
-        """Writes a SavedModel that takes texts and includes the tokenizer.
+        """Writes a SavedModel that takes texts, or an ONNX file.
 
-        Its signatures are the same as those of `tf_adapters.export_model` and
-        `tf-adapters export`: `serving_default` takes texts, and `token_ids`
-        takes token features. Without a preprocessor, see `keras.Model.export`.
+        The SavedModel includes the tokenizer. Its signatures are the same as
+        those of `tf_adapters.export_model` and `tf-adapters export`:
+        `serving_default` takes texts, and `token_ids` takes token features.
+        Without a preprocessor, see `keras.Model.export`.
 
         Args:
-            filepath: Path of the SavedModel. An earlier one is replaced.
-            format: `"tf_saved_model"` (default).
+            filepath: Path of the SavedModel or of the folder of the ONNX file.
+                An earlier one is replaced.
+            format: `"tf_saved_model"` (default), or `"onnx"`; see
+                `tf_adapters.export_onnx`.
             **options: Without a preprocessor, see `keras.Model.export`.
 
         Raises:
             UserError: If the format is different, or `filepath` exists and is
-                not a SavedModel.
+                not such an export.
 
         Examples:
             >>> model = tf_adapters.TextModel(

@@ -1,0 +1,197 @@
+"""An ONNX file answers as the model, without TensorFlow."""
+
+import json
+import subprocess
+import sys
+
+from keras import ops
+import numpy as np
+import onnxruntime
+import pytest
+import tokenizers
+
+from tests import tiny
+from tests.export import conftest
+from tests.export import every_head_test
+from tests.methods import cases
+import tf_adapters
+from tf_adapters import heads
+from tf_adapters import tasks
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import UserError
+from tf_adapters.export import onnx_model
+from tf_adapters.export import tokenizer_file
+from tf_adapters.models.adapter_model import AdapterModel
+
+pytestmark = pytest.mark.integration
+
+# Prints the answers of run.py, and what it imported.
+_PROGRAM = """
+import json, runpy, sys
+for pair in (("the film is good", "it was bad"), ("Élan", "naïve")):
+    sys.argv = ["run.py", *pair]
+    runpy.run_path(FILE, run_name="__main__")
+print(json.dumps(sorted({name.split(".")[0] for name in sys.modules})))
+"""
+
+
+def _batch(model, length=9, seed=3):
+    generator = np.random.default_rng(seed)
+    features = {}
+    for name, shape in model.feature_shapes().items():
+        rows = (3, *[2] * (len(shape) - 2), length)
+        limit = 30 if name == "token_ids" else 2
+        features[name] = generator.integers(0, limit, rows, "int32")
+    features["padding_mask"][..., :3] = 1
+    return features
+
+
+def _assert_equal(model, folder):
+    session = onnxruntime.InferenceSession(str(folder / "model.onnx"))
+    features = _batch(model)
+    names = [value.name for value in session.get_outputs()]
+    found = dict(zip(names, session.run(None, features), strict=True))
+    expected = ops.convert_to_numpy(model(features, training=False))
+    assert np.ptp(expected) > 0.1
+    (name,) = set(names) & {"logits", "outputs"}
+    np.testing.assert_allclose(found[name], expected, atol=1e-4)
+    return found
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    model, _ = conftest.make_model(
+        "bert", tf_adapters.methods.Houlsby(units=4), tasks.get("wnli")
+    )
+    packer = conftest.make_packer("bert")
+    folder = tmp_path_factory.mktemp("onnx") / "wnli"
+    return model, packer, tf_adapters.export_onnx(model, packer, folder)
+
+
+def test_the_file_answers_as_the_model_and_describes_it(exported):
+    model, packer, folder = exported
+    found = _assert_equal(model, folder)
+    scaled = np.exp(found["logits"] / model.head.temperature)
+    np.testing.assert_allclose(
+        found["probabilities"],
+        scaled / scaled.sum(axis=1, keepdims=True),
+        atol=1e-5,
+    )
+    session = onnxruntime.InferenceSession(str(folder / "model.onnx"))
+    facts = session.get_modelmeta().custom_metadata_map
+    assert json.loads(facts["labels"]) == list(model.head.labels)
+    assert float(facts["temperature"]) == model.head.temperature
+    assert facts["encoder_fingerprint"] == model.encoder_info.fingerprint
+    assert facts["max_length"] == str(packer.max_length)
+
+
+def test_the_program_answers_without_tensorflow(exported):
+    model, packer, folder = exported
+    program = _PROGRAM.replace("FILE", repr(str(folder / "run.py")))
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        check=True,
+        encoding="utf-8",
+    )
+    *lines, modules = result.stdout.splitlines()
+    features = packer(["the film is good", "Élan"], ["it was bad", "naïve"])
+    outputs = ops.convert_to_numpy(model(features, training=False))
+    for line, expected in zip(lines, model.head.decode(outputs), strict=True):
+        found = json.loads(line)
+        assert found["label"] == expected["label"]
+        for label, value in expected["probabilities"].items():
+            assert found["probabilities"][label] == pytest.approx(
+                value, abs=1e-5
+            )
+    assert not {"tensorflow", "keras", "tf_adapters"} & set(json.loads(modules))
+
+
+def _odd_texts(count):
+    generator = np.random.default_rng(0)
+    parts = [
+        *("the film", "was", "NOT", "good.", "Élan", "naïve", "電影", "😀"),
+        *("\u00a0", "½", "I\u0307", "ß", "…", "a\x00b", "\t", "don't", "[SEP]"),
+        *("[CLS]", "[MASK]", "\u200b", "e\u0301", "#", "##s", "3.14", "-", ""),
+    ]
+    return [
+        " ".join(generator.choice(parts, generator.integers(0, 12)))
+        for _ in range(count)
+    ]
+
+
+def test_the_tokenizers_file_gives_the_packers_ids(exported):
+    _, packer, folder = exported
+    tokenizer = tokenizers.Tokenizer.from_file(
+        str(folder / tokenizer_file.FILE)
+    )
+    texts = _odd_texts(1000)
+    features = packer(texts)
+    found = tokenizer.encode_batch(texts)
+    names = {
+        "token_ids": "ids",
+        "padding_mask": "attention_mask",
+        "segment_ids": "type_ids",
+    }
+    for name, theirs in names.items():
+        ours = ops.convert_to_numpy(features[name])
+        np.testing.assert_array_equal(
+            ours, [getattr(row, theirs) for row in found]
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", sorted(set(tiny.FAMILIES) - {"bert"}))
+def test_encoders(family, tmp_path):
+    head = heads.Classification(labels=("a", "b"))
+    model = tf_adapters.adapt(
+        tiny.encoder(family), tf_adapters.methods.Pfeiffer(units=4), head
+    )
+    tiny.randomize(model.trained_variables().values())
+    packer = conftest.make_packer("bert")
+    folder = onnx_model.export_onnx(model, packer, tmp_path / "model")
+    _assert_equal(model, folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", every_head_test.TASKS)
+def test_heads(kind, tmp_path):
+    method = tf_adapters.methods.LoRA(rank=2)
+    model = every_head_test._model(method, every_head_test.TASKS[kind])
+    packer = conftest.make_packer("bert")
+    folder = onnx_model.export_onnx(model, packer, tmp_path / "model")
+    _assert_equal(model, folder)
+    assert not (folder / "run.py").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", cases.names())
+def test_methods(name, tmp_path):
+    model, _ = conftest.make_model("bert", cases.EVERY[name], tasks.get("wnli"))
+    packer = conftest.make_packer("bert")
+    folder = onnx_model.export_onnx(model, packer, tmp_path / "model")
+    _assert_equal(model, folder)
+
+
+def test_a_file_that_differs_is_not_kept(exported, tmp_path, monkeypatch):
+    model, packer, folder = exported
+    earlier = (folder / "model.onnx").read_bytes()
+    call = AdapterModel.call
+    times = iter(range(100))
+
+    def unlike(self, *args, **options):
+        # The graph is traced first; what is compared with it comes after.
+        return call(self, *args, **options) + 0.1 * next(times)
+
+    monkeypatch.setattr(AdapterModel, "call", unlike)
+    with pytest.raises(AdapterError, match="Nothing was written"):
+        onnx_model.export_onnx(model, packer, folder)
+    assert (folder / "model.onnx").read_bytes() == earlier
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["wnli"]
+
+
+def test_a_model_without_a_head_is_refused(exported, tmp_path):
+    model, packer, _ = exported
+    bare = tf_adapters.adapt(tiny.encoder(), model.method)
+    with pytest.raises(UserError, match="with a head"):
+        onnx_model.export_onnx(bare, packer, tmp_path / "model")

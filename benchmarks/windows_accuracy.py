@@ -33,7 +33,7 @@ def make_vectors(texts, windows, max_length):
     from tf_adapters.data.examples import Examples
     from tf_adapters.data.tokens.windows import Windows
     from tf_adapters.data.tokens.windows import tokenize_windows
-    from tf_adapters.text import training
+    from tf_adapters.text import predicting
     from tf_adapters.text.vectors import TextVectors
 
     encoder, tokenizer = tf_adapters.load_encoder("minilm")
@@ -45,7 +45,7 @@ def make_vectors(texts, windows, max_length):
         *([w for row in x for w in row] for x in (ids, segments)),
         pad_id=packer.special_tokens.pad,
     )
-    vectors = training.outputs_of(
+    vectors = predicting.outputs_of(
         TextVectors(model, "first_token"), flat, 64, 0, head
     )
     counts = np.array([len(row) for row in ids])

@@ -1,5 +1,7 @@
 """Models of several trained adapters: Stack, Average, Parallel, BatchSplit."""
 
+from collections.abc import Sequence
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from tf_adapters.models import composed_members
 from tf_adapters.models import composition as trees
 from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.parallel_model import ParallelModel
+from tf_adapters.models.trained_members import Member
 
 
 def compose(
@@ -83,7 +86,7 @@ def compose(
     return model
 
 
-def _top(composition):
+def _top(composition: Any) -> tuple[Any, methods.Method | None]:
     """Splits off the method to train: returns (composition, method or None)."""
     is_tree = isinstance(composition, trees.Composition)
     members = list(composition.members) if is_tree else [composition]
@@ -111,14 +114,14 @@ def _top(composition):
     return composition, method
 
 
-def _as_composition(member):
+def _as_composition(member: Any) -> trees.Composition:
     """Returns a composition; a single member becomes a stack of one."""
     if isinstance(member, trees.Composition):
         return member
     return trees.Stack(member)
 
 
-def load_below(model, below):
+def load_below(model: AdapterModel, below: trees.Composition | Member) -> None:
     """Assigns the weights of a composition's members to a model's slots.
 
     Args:
@@ -146,7 +149,10 @@ def load_below(model, below):
     model.members = tuple(members)
 
 
-def swap_adapters(model: AdapterModel, composition: Any) -> None:
+def swap_adapters(
+    model: AdapterModel,
+    composition: trees.Composition | str | Path | AdapterModel,
+) -> None:
     """Replaces the frozen adapters below the trained one.
 
     Args:
@@ -183,7 +189,13 @@ def swap_adapters(model: AdapterModel, composition: Any) -> None:
     load_below(model, below)
 
 
-def restore(config, members, composition, encoder, folder):
+def restore(
+    config: dict[str, Any],
+    members: Sequence[Member],
+    composition: trees.Composition | str | Path | AdapterModel | None,
+    encoder: Encoder,
+    folder: str | os.PathLike[str],
+) -> trees.Composition | Member | None:
     """Returns the composition of `Member`s below a stored adapter, or `None`.
 
     Args:
@@ -215,7 +227,9 @@ def restore(config, members, composition, encoder, folder):
         ) from error
 
 
-def methods_of(below):
+def methods_of(
+    below: trees.Composition | Member | None,
+) -> trees.Composition | methods.Method | None:
     """Replaces the `Member`s of a composition by their methods, if any."""
     if below is None:
         return None

@@ -1,15 +1,31 @@
 """Creates, reads and leaves out the slots of an `AdapterModel`."""
 
+from __future__ import annotations
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
 import contextlib
+import typing
 
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.layers.slot import Slot
 from tf_adapters.models import composed_placement
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
+if typing.TYPE_CHECKING:
+    import keras
 
-def adapted_encoder(model, encoder):
+    from tf_adapters.encoders.encoder import Encoder
+    from tf_adapters.models.assembled_model import AssembledModel
+
+
+def adapted_encoder(
+    model: AssembledModel, encoder: Encoder
+) -> tuple[AdaptedEncoder, list[Slot], Sequence[list[Slot]]]:
     """Returns the encoder with a model's slots, and the slots by owner.
 
     Args:
@@ -40,13 +56,15 @@ def adapted_encoder(model, encoder):
     return adapted, own, below
 
 
-def distinct(places):
+def distinct(places: Iterable[dict[str, Slot]]) -> list[Slot]:
     """Returns the slots in dicts from place to slot, each only once."""
     slots = (slot for found in places for slot in found.values())
     return list({id(slot): slot for slot in slots}.values())
 
 
-def weights_of_slot(slots, block, place):
+def weights_of_slot(
+    slots: Sequence[dict[str, Slot]], block: int, place: str
+) -> dict[str, keras.Variable]:
     """Returns a dict from name to variable; see `AdapterModel.slot_weights`."""
     in_block = slots[block] if 0 <= block < len(slots) else {}
     if place not in in_block:
@@ -63,7 +81,7 @@ def weights_of_slot(slots, block, place):
     return {v.path.removeprefix(f"{slot.name}/"): v for v in slot.weights}
 
 
-def leave_out(model, blocks):
+def leave_out(model: AssembledModel, blocks: Collection[int]) -> None:
     """Leaves a model's slots out of blocks; see `AdapterModel.leave_out`."""
     _check_left_out(model, blocks)
     for block in blocks:
@@ -74,7 +92,7 @@ def leave_out(model, blocks):
 
 
 @contextlib.contextmanager
-def without(model, blocks):
+def without(model: AssembledModel, blocks: Collection[int]) -> Iterator[None]:
     """Leaves blocks out within a `with` block."""
     before = [block.places_in_use for block in model.encoder.blocks]
     left_out = model.left_out
@@ -88,7 +106,7 @@ def without(model, blocks):
         model._forget_graphs()
 
 
-def _check_left_out(model, blocks):
+def _check_left_out(model: AssembledModel, blocks: Collection[int]) -> None:
     """Raises a `UserError` if a model cannot leave its slots out of blocks."""
     if blocks and model.reparameterization.folded:
         raise UserError(

@@ -2,9 +2,13 @@
 
 from collections.abc import Callable
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tf_adapters.common.checks import check_known
+from tf_adapters.common.types import Tensor
 from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.merging import search
 from tf_adapters.merging.adapter_merge import AdapterMerge
@@ -12,12 +16,12 @@ from tf_adapters.models.adapter_model import AdapterModel
 
 
 def merge_adapters(
-    adapters: Sequence[Any],
+    adapters: Sequence[str | Path | AdapterModel],
     encoder: Encoder,
     how: str = "mean",
     weights: Sequence[float] | None = None,
-    head_of: Any = None,
-    inputs: Any = None,
+    head_of: str | Path | AdapterModel | None = None,
+    inputs: dict[str, Tensor] | None = None,
     rank: int | None = None,
     **options: Any,
 ) -> AdapterModel:
@@ -72,11 +76,11 @@ def merge_adapters(
 
 
 def search_weights(
-    adapters: Sequence[Any],
+    adapters: Sequence[str | Path | AdapterModel],
     encoder: Encoder,
     loss: Callable[[AdapterModel], float],
     how: str = "output_sum",
-    head_of: Any = None,
+    head_of: str | Path | AdapterModel | None = None,
     evaluations: int = 40,
     l1: float = search.L1,
 ) -> list[float]:
@@ -117,7 +121,7 @@ def search_weights(
     merge = AdapterMerge(adapters, encoder, how, head_of)
     model = merge.make_model([0.0] * len(merge.members))
 
-    def loss_of(weights):
+    def loss_of(weights: np.ndarray) -> float:
         merge.assign(model, weights)
         return loss(model)
 

@@ -1,5 +1,7 @@
 """A fast linear layer for token vectors, as a function."""
 
+from collections.abc import Callable
+from collections.abc import Iterator
 import contextlib
 import contextvars
 
@@ -11,7 +13,7 @@ _KEEPS_TOKENS = contextvars.ContextVar("keeps_tokens", default=False)
 
 
 @contextlib.contextmanager
-def without_flattening():
+def without_flattening() -> Iterator[None]:
     """Makes `dense` multiply without flattening the tokens, in its block.
 
     Converters of graphs to other formats cannot follow the reshaping of a
@@ -25,7 +27,10 @@ def without_flattening():
 
 
 def dense(
-    x: Tensor, kernel: Tensor, bias: Tensor = None, activation=None
+    x: Tensor,
+    kernel: Tensor,
+    bias: Tensor | None = None,
+    activation: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
     """Computes `activation(x kernel + bias)` over the last axis.
 
@@ -51,7 +56,12 @@ def dense(
     return ops.reshape(flat, (*ops.shape(x)[:-1], flat.shape[-1]))
 
 
-def _product(x, kernel, bias, activation):
+def _product(
+    x: Tensor,
+    kernel: Tensor,
+    bias: Tensor | None,
+    activation: Callable[[Tensor], Tensor] | None,
+) -> Tensor:
     x = ops.matmul(x, ops.cast(kernel, x.dtype))
     if bias is not None:
         x = ops.add(x, ops.cast(bias, x.dtype))

@@ -4,6 +4,7 @@ They share one file because each is only a few lines long.
 """
 
 import dataclasses
+import typing
 from typing import Any
 
 from tf_adapters.common.errors import UserError
@@ -12,6 +13,9 @@ from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
+
+if typing.TYPE_CHECKING:
+    import keras
 
 
 @register("full")
@@ -32,10 +36,14 @@ class Full(Method):
 
     mixout: float = 0.0
 
-    def trainable_encoder_variables(self, encoder) -> list[Any]:
+    def trainable_encoder_variables(
+        self, encoder: Any
+    ) -> "list[keras.Variable]":
         return encoder.used_variables()
 
-    def reparameterize(self, model) -> list[Any]:
+    def reparameterize(
+        self, model: Any
+    ) -> "list[tuple[keras.Variable, keras.layers.Layer]]":
         read = {id(v) for v in model.encoder_variables_read()}
         kernels = [
             (kernel, num_input_axes)
@@ -45,7 +53,7 @@ class Full(Method):
         return mixout_lib.mixout_pairs(self.mixout, kernels, model)
 
 
-def _kernels_after_dropout(encoder):
+def _kernels_after_dropout(encoder: Any) -> "list[tuple[keras.Variable, int]]":
     """Returns the kernels whose input comes from a dropout, each once.
 
     Each comes with its number of input axes. Dropout is applied to the
@@ -106,7 +114,9 @@ class TopLayers(Method):
             )
         return super().make_slots(shape)
 
-    def trainable_encoder_variables(self, encoder) -> list[Any]:
+    def trainable_encoder_variables(
+        self, encoder: Any
+    ) -> "list[keras.Variable]":
         if self.k == len(encoder.blocks):
             return encoder.used_variables()
         variables = encoder.pooler_variables()
@@ -134,7 +144,9 @@ class LayerNorm(Method):
         ['beta', 'bias', 'gamma', 'kernel']
     """
 
-    def trainable_encoder_variables(self, encoder) -> list[Any]:
+    def trainable_encoder_variables(
+        self, encoder: Any
+    ) -> "list[keras.Variable]":
         return encoder.norm_variables()
 
 
@@ -151,7 +163,9 @@ class BitFit(Method):
         ['beta', 'bias']
     """
 
-    def trainable_encoder_variables(self, encoder) -> list[Any]:
+    def trainable_encoder_variables(
+        self, encoder: Any
+    ) -> "list[keras.Variable]":
         """Returns all variables called `bias` or `beta`."""
         found = [
             variable

@@ -1,6 +1,8 @@
 """Diff pruning: Guo et al. 2021, arXiv:2012.07463."""
 
+from collections.abc import Sequence
 import dataclasses
+import typing
 from typing import Any
 
 import keras
@@ -8,6 +10,7 @@ from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers import reparameterization
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.hard_concrete import HardConcreteGates
@@ -15,6 +18,9 @@ from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 from tf_adapters.methods.support import difference_gating
 from tf_adapters.methods.support import sparse_packing
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 
 @register("diff_pruning")
@@ -81,7 +87,9 @@ class DiffPruning(Method):
                 f"Received: {self.last_phase_learning_rate_multiplier}"
             )
 
-    def reparameterize(self, model) -> list[Any]:
+    def reparameterize(
+        self, model: Any
+    ) -> list[tuple[keras.Variable, keras.layers.Layer]]:
         """Returns pairs of an encoder variable and its `SparseDiff`."""
         pairs = []
         for variable in model.encoder_variables_read():
@@ -95,7 +103,7 @@ class DiffPruning(Method):
             pairs.append((variable, layer))
         return pairs
 
-    def penalty(self, model):
+    def penalty(self, model: Any) -> Tensor:
         """Returns `lambda` times the expected number of open gates.
 
         With `structured`, the probability that a weight's gate is open is the
@@ -106,7 +114,7 @@ class DiffPruning(Method):
             for difference in model.reparameterization.functions
         )
 
-    def report(self, model) -> dict[str, Any]:
+    def report(self, model: Any) -> dict[str, Any]:
         """Returns the number and the share of weights that differ."""
         changes = difference_gating.all_changes(model)
         differ = int(np.count_nonzero(changes))
@@ -117,7 +125,7 @@ class DiffPruning(Method):
         }
 
     @property
-    def gating(self):
+    def gating(self) -> difference_gating.DifferenceGating:
         """The `Gating` that prunes the difference and stores the rest."""
         return difference_gating.DifferenceGating(self)
 
@@ -137,7 +145,13 @@ class SparseDiff(Float32Layer):
         **kwargs: See `keras.layers.Layer`.
     """
 
-    def __init__(self, shape, gates, structured, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        shape: Sequence[int],
+        gates: dict[str, float],
+        structured: bool,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.shape = tuple(shape)
         self.gates = HardConcreteGates(self.shape, name="gates", **gates)
@@ -145,7 +159,7 @@ class SparseDiff(Float32Layer):
         if structured:
             self.group_gate = HardConcreteGates((), name="group", **gates)
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: Sequence[Any] | None = None) -> None:
         self.difference = self.add_weight(
             self.shape, "zeros", name="difference"
         )
@@ -153,17 +167,19 @@ class SparseDiff(Float32Layer):
             if gates is not None and not gates.built:
                 gates.build(None)
 
-    def change(self, seeds=None):
+    def change(self, seeds: "StatelessSeeds | None" = None) -> Tensor:
         """Returns `z_group z w`, in float32."""
         gates = self.gates.call(seeds)
         if self.group_gate is not None:
             gates = self.group_gate.call(seeds) * gates
         return gates * ops.convert_to_tensor(self.difference)
 
-    def call(self, value, seeds=None):
+    def call(
+        self, value: Tensor, seeds: "StatelessSeeds | None" = None
+    ) -> Tensor:
         return value + ops.cast(self.change(seeds), value.dtype)
 
-    def expected_open(self):
+    def expected_open(self) -> Tensor:
         """Returns the expected number of open gates, a scalar."""
         expected = ops.sum(self.gates.expected_open())
         if self.group_gate is not None:
@@ -176,7 +192,7 @@ class SparseDiff(Float32Layer):
         if self.group_gate is not None:
             self.group_gate.reopen()
 
-    def keep(self, kept) -> None:
+    def keep(self, kept: np.ndarray) -> None:
         """Fixes all gates and sets the difference to zero outside of `kept`.
 
         Args:

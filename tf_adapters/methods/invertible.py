@@ -1,5 +1,6 @@
 """Invertible adapters: Pfeiffer et al. 2020 (MAD-X), arXiv:2005.00052."""
 
+from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
@@ -75,7 +76,7 @@ class Coupling(Slot):
             units, activation, "normal", 0.02, name="second"
         )
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Sequence[Any]) -> None:
         half = (*input_shape[:-1], input_shape[-1] // 2)
         for layer in (self.first, self.second):
             if not layer.built:
@@ -86,7 +87,7 @@ class Coupling(Slot):
         x: Tensor,
         context: Context | None = None,
         training: bool | None = None,
-    ):
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         one, two = ops.split(x, 2, axis=-1)
         one = one + self.first(two)
         return ops.concatenate([one, two + self.second(one)], axis=-1), {}

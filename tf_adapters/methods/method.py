@@ -10,8 +10,12 @@ from tf_adapters.common import dataclass_config
 from tf_adapters.common.checks import check_choices
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.support.gating import Gating
+
+if typing.TYPE_CHECKING:
+    import keras
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,18 +143,22 @@ class Method:
         """
         return {}
 
-    def trainable_encoder_variables(self, encoder: Any) -> list[Any]:
+    def trainable_encoder_variables(
+        self, encoder: Any
+    ) -> "list[keras.Variable]":
         """Returns the variables of an `AdaptedEncoder` itself that train."""
         return []
 
-    def reparameterize(self, model: Any) -> list[Any]:
+    def reparameterize(
+        self, model: Any
+    ) -> "list[tuple[keras.Variable, keras.layers.Layer]]":
         """Returns pairs of a variable and the layer that computes its value.
 
         See `tf_adapters.layers.reparameterization`.
         """
         return []
 
-    def folds(self, model: Any) -> list[Any]:
+    def folds(self, model: Any) -> "list[tuple[keras.Variable, Slot]]":
         """Returns pairs of a kernel and the slot that can be folded into it.
 
         `AdapterModel.fold` assigns `slot.folded(kernel)` to the kernel and
@@ -158,7 +166,7 @@ class Method:
         """
         return []
 
-    def penalty(self, model: Any) -> Any:
+    def penalty(self, model: Any) -> Tensor:
         """Returns a scalar that is added to the loss."""
         return 0.0
 
@@ -204,7 +212,7 @@ class Method:
         self,
         shape: EncoderShape,
         places: Iterable[str],
-        make: Callable[..., Any],
+        make: Callable[..., Slot],
     ) -> list[dict[str, Slot]]:
         """Makes slots at the same places of every block not in `leave_out`.
 

@@ -1,6 +1,9 @@
 """Projected attention layers: Stickland and Murray 2019, arXiv:1902.02671."""
 
+from collections.abc import Callable
+from collections.abc import Sequence
 import dataclasses
+import typing
 from typing import Any
 
 import keras
@@ -19,6 +22,9 @@ from tf_adapters.layers.slot_of_layers import SlotGivenLayers
 from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 
 @register("projected_attention")
@@ -61,7 +67,7 @@ class ProjectedAttention(Method):
             self.units, self.init_stddev, name="shared_projections"
         )
 
-        def make(place: str, name: str):
+        def make(place: str, name: str) -> "ProjectedAttentionSlot":
             attention = SmallAttention(
                 self.units,
                 self.num_heads,
@@ -90,7 +96,11 @@ class ProjectedAttentionSlot(SlotGivenLayers):
     arguments = ("projections", "attention", "activation")
 
     def __init__(
-        self, projections, attention, activation: str, **kwargs: Any
+        self,
+        projections: "Projections",
+        attention: "SmallAttention",
+        activation: str,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.projections = projections
@@ -103,7 +113,7 @@ class ProjectedAttentionSlot(SlotGivenLayers):
         x: Tensor,
         context: Context | None = None,
         training: bool | None = None,
-    ):
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         tokens = self.projections.down(context.block_input)
         # The last block may compute only its first positions.
         mixed = self.attention(
@@ -134,11 +144,13 @@ class Projections(Bottleneck):
     ) -> None:
         super().__init__(units, "linear", "normal", init_stddev, **kwargs)
 
-    def down(self, x: Tensor):
+    def down(self, x: Tensor) -> Tensor:
         """Projects `(..., d)` to `(..., m)`."""
         return dense(x, self.down_kernel, self.down_bias)
 
-    def up(self, x: Tensor, activation=None):
+    def up(
+        self, x: Tensor, activation: Callable[[Tensor], Tensor] | None = None
+    ) -> Tensor:
         """Projects `(..., m)` to `(..., d)`, then applies `activation`."""
         return dense(x, self.up_kernel, self.up_bias, activation)
 
@@ -192,7 +204,7 @@ class SmallAttention(Float32Layer):
         self.dropout_rate = dropout_rate
         self.init_stddev = init_stddev
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: Sequence[Any] | None = None) -> None:
         for name in ("query", "key", "value"):
             kernel = self.add_weight(
                 (self.units, self.units),
@@ -207,7 +219,13 @@ class SmallAttention(Float32Layer):
             (self.units,), "zeros", name="value_bias"
         )
 
-    def call(self, queries, tokens: Tensor, padding_mask: Tensor, seeds=None):
+    def call(
+        self,
+        queries: Tensor,
+        tokens: Tensor,
+        padding_mask: Tensor,
+        seeds: "StatelessSeeds | None" = None,
+    ) -> Tensor:
         return attention(
             dense(queries, self.query_kernel, self.query_bias),
             dense(tokens, self.key_kernel),

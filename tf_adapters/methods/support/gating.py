@@ -1,5 +1,11 @@
 """The optional part of a method: what it does with gates on its weights."""
 
+import typing
+from typing import Any
+
+if typing.TYPE_CHECKING:
+    import numpy as np
+
 
 class Gating:
     """Prunes, stores and reopens gated weights.
@@ -11,7 +17,7 @@ class Gating:
     # Multiplies the learning rate in the last phase; see `last_phase_step`.
     last_phase_learning_rate_multiplier = 1.0
 
-    def last_phase_step(self, total_steps):
+    def last_phase_step(self, total_steps: int) -> int:
         """Returns the step after which `start_last_phase` is called, or 0.
 
         0 means that there is no last phase. Earlier weights are not considered
@@ -22,13 +28,13 @@ class Gating:
         """
         return 0
 
-    def start_last_phase(self, model):
+    def start_last_phase(self, model: Any) -> None:
         """Prepares a model for the last phase of training."""
 
-    def reopen(self, model):
+    def reopen(self, model: Any) -> None:
         """Makes a loaded model's fixed gates trainable again."""
 
-    def pack(self, tensors):
+    def pack(self, tensors: "dict[str, np.ndarray]") -> "dict[str, np.ndarray]":
         """Returns the tensors in the form in which an adapter folder has them.
 
         Args:
@@ -36,7 +42,11 @@ class Gating:
         """
         return tensors
 
-    def unpack(self, tensors, shapes):
+    def unpack(
+        self,
+        tensors: "dict[str, np.ndarray]",
+        shapes: dict[str, tuple[int, ...]],
+    ) -> "dict[str, np.ndarray]":
         """Restores the tensors that were given to `pack`.
 
         Args:

@@ -202,7 +202,7 @@ def _grouped(
     return [list(itertools.islice(remaining, len(c))) for c in choices]
 
 
-def _place(row: int, label: Any, count: int) -> int:
+def _place(row: int, label: Any, count: int) -> numbers.Integral:
     is_place = isinstance(label, numbers.Integral)
     if not is_place or not 0 <= label < count:
         raise UserError(

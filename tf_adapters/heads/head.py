@@ -14,6 +14,9 @@ from tf_adapters.common.types import Tensor
 from tf_adapters.data.examples import Examples
 from tf_adapters.tasks.task import Task
 
+if typing.TYPE_CHECKING:
+    from tf_adapters.encoders.encoder import Encoder
+
 
 @dataclasses.dataclass(frozen=True)
 class Head:
@@ -72,7 +75,7 @@ class Head:
 
     @classmethod
     def for_task(
-        cls, task: Task, encoder: Any = None, **settings: Any
+        cls, task: Task, encoder: "Encoder | None" = None, **settings: Any
     ) -> typing.Self:
         """Creates the head for a task.
 

@@ -1,10 +1,17 @@
 """The mapping from predicted tokens back to the masks of texts."""
 
+from collections.abc import Iterable
+from collections.abc import Sequence
 import dataclasses
+import typing
+from typing import Any
 
 import numpy as np
 
 from tf_adapters.data.tokens import vocabulary
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.data.tokens.packer import Packer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,11 +29,11 @@ class MaskSource:
     texts: list
 
     @property
-    def counts(self):
+    def counts(self) -> list[int]:
         """List with the number of masks in each input."""
         return [sum(rank is not None for rank in ranks) for ranks in self.ranks]
 
-    def answers(self, outputs):
+    def answers(self, outputs: Iterable[np.ndarray]) -> list[dict[str, Any]]:
         """Returns a dict for each row; see `MaskedLM.decode`.
 
         Args:
@@ -42,7 +49,7 @@ class MaskSource:
             for output, ranks in zip(outputs, self.ranks, strict=True)
         ]
 
-    def _best(self, values):
+    def _best(self, values: np.ndarray) -> list[dict[str, Any]]:
         return [
             {
                 "token": self.texts[int(i)],
@@ -52,7 +59,13 @@ class MaskSource:
         ]
 
 
-def make_mask_source(rows, fields, packer, token_ids, vocabulary_size):
+def make_mask_source(
+    rows: list[dict[str, Any]],
+    fields: Sequence[str],
+    packer: "Packer",
+    token_ids: list[np.ndarray],
+    vocabulary_size: int,
+) -> MaskSource:
     """Returns the `MaskSource` of rows.
 
     Args:
@@ -74,7 +87,9 @@ def make_mask_source(rows, fields, packer, token_ids, vocabulary_size):
     )
 
 
-def _ranks(numbers, ids, packer):
+def _ranks(
+    numbers: list[int], ids: np.ndarray, packer: "Packer"
+) -> list[int | None]:
     """Returns an entry of `MaskSource.ranks`. Each text may have been cut.
 
     Args:

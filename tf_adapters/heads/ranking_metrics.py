@@ -4,8 +4,10 @@ Every anchor searches its positive among all positives and negatives of the set.
 """
 
 import collections
+from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
@@ -23,7 +25,7 @@ _ROWS_AT_ONCE = 512
 _TOLERANCE = 1e-6
 
 
-def ranks(vectors, numbers):
+def ranks(vectors: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Returns the rank of each row's positive, `(rows,)`, from 1.
 
     Other positives of an equal anchor, and the anchor itself, are not ranked. A
@@ -50,7 +52,7 @@ def ranks(vectors, numbers):
     return np.concatenate(parts)
 
 
-def _known(numbers):
+def _known(numbers: np.ndarray) -> dict[int, list[int]]:
     """Returns a dict from an anchor to the texts that it does not search."""
     known = collections.defaultdict(list)
     for anchor, positive, *_ in numbers.tolist():
@@ -58,7 +60,7 @@ def _known(numbers):
     return known
 
 
-def compute_ranking(names, ranks):
+def compute_ranking(names: Iterable[str], ranks: ArrayLike) -> dict[str, float]:
     """Computes metrics over a whole set.
 
     Args:

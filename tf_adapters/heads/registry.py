@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 import dataclasses
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import TypeVar
 
@@ -12,6 +13,9 @@ from tf_adapters.common.registry import Registry
 from tf_adapters.heads.head import Head
 from tf_adapters.tasks import output_kinds
 from tf_adapters.tasks.task import Task
+
+if TYPE_CHECKING:
+    from tf_adapters.encoders.encoder import Encoder
 
 H = TypeVar("H", bound=Head)
 
@@ -48,7 +52,9 @@ def register(
     return decorate
 
 
-def for_task(task: Task, encoder: Any = None, **settings: Any) -> Head:
+def for_task(
+    task: Task, encoder: "Encoder | None" = None, **settings: Any
+) -> Head:
     """Creates the head for a task.
 
     Args:

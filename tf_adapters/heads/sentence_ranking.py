@@ -1,12 +1,16 @@
 """A vector for each text, trained to find the text that belongs to another."""
 
+from collections.abc import Iterable
+from collections.abc import Sequence
 import dataclasses
+from typing import Any
 
 from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
+from tf_adapters.common.types import Tensor
 from tf_adapters.heads import ranking_metrics
 from tf_adapters.heads.registry import register
 from tf_adapters.heads.sentence_vector import TextVectorHead
@@ -49,7 +53,7 @@ class SentenceRanking(TextVectorHead):
 
     scale: float = 20.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.scale <= 0:
             raise UserError(
@@ -57,7 +61,9 @@ class SentenceRanking(TextVectorHead):
                 f"scale={shown(self.scale)}"
             )
 
-    def targets(self, rows, fields):
+    def targets(
+        self, rows: list[dict[str, Any]], fields: Sequence[str]
+    ) -> np.ndarray:
         """Returns a number for each text, `(len(rows), texts)` int32.
 
         Equal texts have the same number.
@@ -71,7 +77,7 @@ class SentenceRanking(TextVectorHead):
             "int32",
         )
 
-    def loss(self, targets, outputs):
+    def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
         """Returns the cross-entropy of each row's positive, `(batch,)`.
 
         Args:
@@ -87,7 +93,9 @@ class SentenceRanking(TextVectorHead):
         logits = self.scale * ops.concatenate([own, others], axis=-1)
         return ops.logsumexp(logits, axis=-1) - logits[:, 0]
 
-    def compare(self, outputs, targets, source=None):
+    def compare(
+        self, outputs: Tensor, targets: Tensor, source: Any = None
+    ) -> dict[str, Any]:
         """Returns the rank of each row's positive. The right rank is 1."""
         return {
             "target": np.ones(len(outputs), "int32"),
@@ -97,12 +105,14 @@ class SentenceRanking(TextVectorHead):
         }
 
     @classmethod
-    def score(cls, names, compared):
+    def score(
+        cls, names: Iterable[str], compared: dict[str, Any]
+    ) -> dict[str, float]:
         """Computes metrics over a whole set; see `ranking_metrics`."""
         return ranking_metrics.compute_ranking(names, compared["predicted"])
 
 
-def _are_no_negatives(targets):
+def _are_no_negatives(targets: Tensor) -> Tensor:
     """Returns which candidates are not negatives of a row, `(batch, texts)`.
 
     These are positives of an equal anchor (also the row's own), the anchor

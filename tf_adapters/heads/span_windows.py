@@ -1,11 +1,19 @@
 """Overlapping windows of long texts, and the tokens of answers in them."""
 
+from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
+import typing
+from typing import Any
 
 import numpy as np
 
 from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.tokens.windows import window_spans
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.data.tokens.packer import Packer
+    from tf_adapters.heads.span import Span
 
 NOT_FOUND = (IGNORED, IGNORED)
 
@@ -31,7 +39,7 @@ class Window:
     length: int
     is_widest: np.ndarray
 
-    def target(self, answer):
+    def target(self, answer: tuple[int, int]) -> tuple[int, int]:
         """Returns the indices of an answer's first and last token in the input.
 
         Args:
@@ -69,7 +77,12 @@ class WindowSource:
     windows: list
 
 
-def make_window_source(head, rows, fields, packer):
+def make_window_source(
+    head: "Span",
+    rows: list[dict[str, Any]],
+    fields: Sequence[str],
+    packer: "Packer",
+) -> WindowSource:
     """Splits the texts of rows into windows and returns a `WindowSource`.
 
     Args:
@@ -99,7 +112,13 @@ def make_window_source(head, rows, fields, packer):
     )
 
 
-def _windows(head, row, question, text, packer):
+def _windows(
+    head: "Span",
+    row: int,
+    question: np.ndarray,
+    text: np.ndarray,
+    packer: "Packer",
+) -> Iterator[Window]:
     """Yields the windows of one row; none for a text without tokens."""
     special = packer.special_tokens
     room = packer.max_length - 2 - len(special.separators)
@@ -126,7 +145,7 @@ def _windows(head, row, question, text, packer):
         )
 
 
-def _is_widest(number, parts):
+def _is_widest(number: int, parts: list[slice]) -> np.ndarray:
     """Returns for each token of a part whether this part has most context.
 
     The context of a token is the smaller of the numbers of tokens before and
@@ -145,13 +164,15 @@ def _is_widest(number, parts):
     return contexts.argmax(axis=0) == number - first
 
 
-def _context(indices, part):
+def _context(indices: np.ndarray, part: slice) -> np.ndarray:
     inside = (part.start <= indices) & (indices < part.stop)
     around = np.minimum(indices - part.start, part.stop - 1 - indices)
     return np.where(inside, around + 0.01 * (part.stop - part.start), -1.0)
 
 
-def answer_tokens(answer, text, offsets):
+def answer_tokens(
+    answer: dict[str, Any], text: str, offsets: np.ndarray
+) -> tuple[int, int]:
     """Returns the indices of an answer's first and last token in its text.
 
     Args:

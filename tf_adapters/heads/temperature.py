@@ -35,7 +35,7 @@ def fit_temperature(logits: ArrayLike, targets: ArrayLike) -> float:
         return 1.0
     right = logits[np.arange(len(targets)), targets]
 
-    def loss(log_temperature):
+    def loss(log_temperature: float) -> float:
         scale = np.exp(-log_temperature)
         totals = scipy.special.logsumexp(scale * logits, axis=-1)
         return np.mean(totals - scale * right)

@@ -48,12 +48,12 @@ class OutputKind:
     file_formats: tuple[str, ...] = ()
     is_pretraining: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not self.default_metrics:
             object.__setattr__(self, "default_metrics", self.metrics[:1])
 
     @property
-    def has_classes(self):
+    def has_classes(self) -> bool:
         """Whether labels are classes, which have names."""
         return self.label in ("class", "classes", "class_a_word")
 

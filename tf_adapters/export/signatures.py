@@ -7,6 +7,10 @@ text_fields)`. If texts can be processed in a graph, it also has
 a row.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tf_adapters.common.errors import UserError
 from tf_adapters.export import choice_signatures
 from tf_adapters.export import masked_lm_signatures
@@ -15,6 +19,11 @@ from tf_adapters.export import tagging_signatures
 from tf_adapters.export import text_signatures
 from tf_adapters.export import vector_signatures
 from tf_adapters.export import window_signatures
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from tf_adapters.heads.head import Head
 
 # From the `signature` of a head to its module.
 _MODULES = {
@@ -28,7 +37,7 @@ _MODULES = {
 }
 
 
-def signatures_of_head(head):
+def signatures_of_head(head: Head | None) -> ModuleType:
     """Returns the module for a head.
 
     Raises:

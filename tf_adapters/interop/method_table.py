@@ -6,18 +6,28 @@ convert a configuration of the other library to a method, and back.
 
 from collections.abc import Callable
 import dataclasses
+from pathlib import Path
 import typing
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import shown
 
+if TYPE_CHECKING:
+    from tf_adapters.interop.architectures import Architecture
 
-def _unchanged(value):
+
+def _unchanged(value: Any) -> Any:
     return value
 
 
-def _nothing(method, shape, architecture):
+def _nothing(
+    method: methods.Method,
+    shape: methods.EncoderShape,
+    architecture: "Architecture",
+) -> dict[str, Any]:
     return {}
 
 
@@ -39,7 +49,9 @@ class Row(typing.NamedTuple):
     to_theirs: Callable = _unchanged
 
 
-def by(table):
+def by(
+    table: dict[Any, Any],
+) -> tuple[Callable[..., Any], Callable[[Any], Any]]:
     """Returns the two functions of a `Row` for a dict from theirs to ours.
 
     Args:
@@ -50,7 +62,7 @@ def by(table):
     return lambda *v: table[v if len(v) > 1 else v[0]], back.__getitem__
 
 
-def as_number(value):
+def as_number(value: float) -> int | float:
     """Returns a float, as an integer if it is whole, as the libraries do."""
     return int(value) if float(value).is_integer() else value
 
@@ -88,12 +100,14 @@ class Entry:
     of_encoder: Callable = _nothing
     hint: str = ""
 
-    def fits(self, config):
+    def fits(self, config: dict[str, Any]) -> bool:
         """Returns whether a configuration describes this method."""
         config = {**self.defaults, **config}
         return all(config[key] == value for key, value in self.where.items())
 
-    def read(self, config, source):
+    def read(
+        self, config: dict[str, Any], source: str | Path
+    ) -> methods.Method:
         """Returns the method that a configuration describes.
 
         Args:
@@ -115,7 +129,7 @@ class Entry:
             settings |= _by_name(row.ours, found)
         return self.method(**settings)
 
-    def _check_keys(self, config, source):
+    def _check_keys(self, config: dict[str, Any], source: str | Path) -> None:
         known = {key for row in self.rows for key in row.theirs.split()}
         known |= {*self.defaults, *self.needs, *self.ignored}
         for key, value in config.items():
@@ -123,7 +137,7 @@ class Entry:
             if is_unknown or value not in self.needs.get(key, (value,)):
                 raise _no_method(source, key, value)
 
-    def write(self, method, library):
+    def write(self, method: methods.Method, library: str) -> dict[str, Any]:
         """Returns the configuration that describes a method of this class.
 
         Args:
@@ -143,14 +157,14 @@ class Entry:
         return config
 
 
-def _by_name(names, values):
+def _by_name(names: str, values: Any) -> dict[str, Any]:
     """Returns a dict; `values` is a tuple if there are several names."""
     names = names.split()
     values = (values,) if len(names) == 1 else values
     return dict(zip(names, values, strict=True))
 
 
-def _no_method(source, keys, *values):
+def _no_method(source: str | Path, keys: str, *values: Any) -> AdapterError:
     pairs = zip(keys.split(), values, strict=True)
     found = ", ".join(f"`{key}: {shown(value)}`" for key, value in pairs)
     return AdapterError(
@@ -158,7 +172,9 @@ def _no_method(source, keys, *values):
     )
 
 
-def _other_value(method, library, setting, expected):
+def _other_value(
+    method: methods.Method, library: str, setting: str, expected: Any
+) -> AdapterError:
     received = getattr(method, setting)
     # The forms of a method are called like the formats.
     advice = "save it without --format"
@@ -171,7 +187,7 @@ def _other_value(method, library, setting, expected):
     )
 
 
-def _as_setting(value):
+def _as_setting(value: Any) -> str:
     """Returns a value as it is written on the command line."""
     value = list(value) if isinstance(value, tuple) else value
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -5,12 +5,24 @@ matrix `A` for all three and one `B`, with rows for each of them in this order.
 Ours has a pair of matrices for each projection.
 """
 
+from __future__ import annotations
+
 import dataclasses
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from tf_adapters.interop.architectures import Architecture
+    from tf_adapters.methods.lora import LoRA
+    from tf_adapters.methods.method import EncoderShape
 
-def parted(arrays, wanted, architecture):
+
+def parted(
+    arrays: dict[str, np.ndarray],
+    wanted: dict[tuple[int, str], str],
+    architecture: Architecture,
+) -> dict[str, np.ndarray]:
     """Returns arrays in which each projection has its own part of `B`.
 
     Args:
@@ -28,7 +40,12 @@ def parted(arrays, wanted, architecture):
     return found
 
 
-def joined(method, tensors, shape, architecture):
+def joined(
+    method: LoRA,
+    tensors: dict[str, np.ndarray],
+    shape: EncoderShape,
+    architecture: Architecture,
+) -> tuple[LoRA, dict[str, np.ndarray], dict[str, dict[str, float]]]:
     """Joins the LoRAs of projections that share a module.
 
     If all have the same `A` in each block, as those from a folder of PEFT, the
@@ -83,7 +100,12 @@ def joined(method, tensors, shape, architecture):
     )
 
 
-def _pair(tensors, block, name, architecture):
+def _pair(
+    tensors: dict[str, np.ndarray],
+    block: int,
+    name: str,
+    architecture: Architecture,
+) -> tuple[np.ndarray, np.ndarray]:
     """Takes out `A` and `B` of a projection; `B` gets the module's outputs."""
     down = tensors.pop(f"block_{block}_{name}/down_kernel")
     up = tensors.pop(f"block_{block}_{name}/up_kernel")

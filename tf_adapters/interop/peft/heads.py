@@ -1,8 +1,19 @@
 """Converts heads in PEFT's folders to ours and back."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import heads
 from tf_adapters.interop.architectures import check_head
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tf_adapters.interop.architectures import Architecture
+    from tf_adapters.interop.tensor_names import TensorName
 
 # PEFT's task and the modules that it saves, by kind of head (see `HeadForm`).
 _KINDS = {
@@ -13,7 +24,7 @@ _KINDS = {
 POOLER = "pooler.dense"
 
 
-def _forms(kind, architecture):
+def _forms(kind: str, architecture: Architecture) -> tuple[heads.HeadForm, ...]:
     """Returns the possible `HeadForm`s of a kind, the usual one first."""
     form = heads.huggingface_form(kind, architecture)
     if form.reads != "pooled_output":
@@ -23,7 +34,11 @@ def _forms(kind, architecture):
     return form, heads.HeadForm(kind, hidden_layer="tanh", modules=modules)
 
 
-def read_head(config, tensors, architecture):
+def read_head(
+    config: dict[str, Any],
+    tensors: dict[str, np.ndarray],
+    architecture: Architecture,
+) -> heads.HeadForm | None:
     """Returns the `HeadForm` of a folder's head, or `None`.
 
     Args:
@@ -42,7 +57,9 @@ def read_head(config, tensors, architecture):
     return forms[-1 if f"{POOLER}.weight" in tensors else 0]
 
 
-def without_head(tensors, architecture, with_head):
+def without_head(
+    tensors: dict[str, np.ndarray], architecture: Architecture, with_head: bool
+) -> dict[str, np.ndarray]:
     """Returns the tensors without those of a head that ours is not.
 
     Raises:
@@ -54,7 +71,9 @@ def without_head(tensors, architecture, with_head):
     return {k: v for k, v in tensors.items() if k not in of_head}
 
 
-def write_head(config, architecture):
+def write_head(
+    config: dict[str, Any] | None, architecture: Architecture
+) -> tuple[str, list[TensorName], list[str] | None]:
     """Returns PEFT's task, the head's `TensorName`s, and the saved modules.
 
     Args:
@@ -90,7 +109,7 @@ def write_head(config, architecture):
     )
 
 
-def check_prefix(task, architecture):
+def check_prefix(task: str, architecture: Architecture) -> None:
     """Raises an `AdapterError` if PEFT's prefix tuning does not run on a model.
 
     Args:

@@ -1,5 +1,9 @@
 """A Keras model that turns texts into vectors."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import keras
 import numpy as np
 
@@ -11,8 +15,10 @@ from tf_adapters.heads.windows import pool_windows
 from tf_adapters.layers.token_pooling import TOKEN_POOLINGS
 from tf_adapters.layers.token_pooling import TokenPooling
 from tf_adapters.layers.token_pooling import pool_tokens
-from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.encoder_model import as_sequences
+
+if TYPE_CHECKING:
+    from tf_adapters.models.adapter_model import AdapterModel
 
 
 def vectors_of(

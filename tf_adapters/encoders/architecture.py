@@ -3,16 +3,23 @@
 from collections.abc import Callable
 import dataclasses
 import typing
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.encoders import block_layers
 from tf_adapters.layers.attention import NoPositions
 
+if TYPE_CHECKING:
+    import keras
 
-def _own_blocks(backbone):
+    from tf_adapters.encoders.encoder import Encoder
+
+
+def _own_blocks(backbone: Any) -> "list[keras.layers.Layer]":
     return list(backbone.transformer_layers)
 
 
-def _no_positions(encoder):
+def _no_positions(encoder: "Encoder") -> list[NoPositions]:
     return [NoPositions()] * encoder.backbone.num_layers
 
 

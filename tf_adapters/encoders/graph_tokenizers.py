@@ -1,9 +1,21 @@
 """Makes tokenizers that run in a graph, and therefore in a SavedModel."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 import keras_hub
 
+if TYPE_CHECKING:
+    from tf_adapters.encoders.word_piece import WordPieceTokenizer
 
-def byte_pair(vocabulary, merges, add_prefix_space):
+
+def byte_pair(
+    vocabulary: dict[str, int] | str,
+    merges: list[str] | str,
+    add_prefix_space: bool,
+) -> keras_hub.models.RobertaTokenizer:
     """Returns RoBERTa's tokenizer.
 
     Args:
@@ -22,7 +34,7 @@ def byte_pair(vocabulary, merges, add_prefix_space):
     )
 
 
-def word_piece_class(is_mpnet):
+def word_piece_class(is_mpnet: bool) -> type[WordPieceTokenizer]:
     """Returns the class of WordPiece tokenizers, MPNet's or BERT's."""
     # Imported here, because loading also works without TensorFlow.
     from tf_adapters.encoders.mpnet_tokenizer import MPNetTokenizer
@@ -31,7 +43,9 @@ def word_piece_class(is_mpnet):
     return MPNetTokenizer if is_mpnet else WordPieceTokenizer
 
 
-def of_content(content, cls_token):
+def of_content(
+    content: dict[str, Any], cls_token: str | None
+) -> keras_hub.tokenizers.Tokenizer | None:
     """Returns the tokenizer that a `tokenizer.json` describes, or `None`.
 
     Args:
@@ -65,7 +79,7 @@ def of_content(content, cls_token):
     return None
 
 
-def _pairs(content):
+def _pairs(content: dict[str, Any]) -> tuple[dict[str, int], list[str]]:
     """Returns vocabulary and merges of a `tokenizer.json` with byte pairs."""
     merges = [
         merge if isinstance(merge, str) else " ".join(merge)
@@ -75,7 +89,7 @@ def _pairs(content):
     return {token: i for i, token in enumerate(tokens)}, merges
 
 
-def _tokens_by_id(content):
+def _tokens_by_id(content: dict[str, Any]) -> list[str]:
     """Returns the vocabulary of `tokenizer.json`, including added tokens."""
     ids = dict(content["model"]["vocab"])
     ids |= {token["content"]: token["id"] for token in content["added_tokens"]}

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 import dataclasses
+from pathlib import Path
+from typing import Any
 
 from tf_adapters.encoders.huggingface_checkpoint import HuggingFaceCheckpoint
 
@@ -25,11 +27,11 @@ BERT_OPTIONS = {
 }
 
 
-def _check_nothing(config, path):
+def _check_nothing(config: dict[str, Any], path: Path) -> None:
     pass
 
 
-def _no_arguments(config, path):
+def _no_arguments(config: dict[str, Any], path: Path) -> dict[str, Any]:
     return {}
 
 

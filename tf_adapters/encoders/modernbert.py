@@ -5,12 +5,22 @@ positions, gated feed-forward networks and no biases. Two of three blocks are
 local: their tokens attend only to near ones.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 import keras
 import keras_hub
 
 from tf_adapters.encoders.architecture import Architecture
 from tf_adapters.encoders.block_layers import BlockLayers
 from tf_adapters.encoders.modernbert_layers import ModernBertEncoder
+
+if TYPE_CHECKING:
+    from tf_adapters.encoders.encoder import Encoder
+    from tf_adapters.encoders.modernbert_layers import RotaryPositions
+
 
 _EPSILON = 1e-5
 
@@ -49,21 +59,21 @@ class ModernBertBackbone(keras_hub.models.Backbone):
 
     def __init__(
         self,
-        vocabulary_size,
-        num_layers,
-        num_heads,
-        hidden_dim,
-        intermediate_dim,
-        dropout=0.0,
-        max_sequence_length=8192,
-        global_every=3,
-        local_attention=128,
-        global_theta=160_000.0,
-        local_theta=10_000.0,
-        dtype=None,
-        **kwargs,
-    ):
-        def norm(name):
+        vocabulary_size: int,
+        num_layers: int,
+        num_heads: int,
+        hidden_dim: int,
+        intermediate_dim: int,
+        dropout: float = 0.0,
+        max_sequence_length: int = 8192,
+        global_every: int = 3,
+        local_attention: int = 128,
+        global_theta: float = 160_000.0,
+        local_theta: float = 10_000.0,
+        dtype: keras.DTypePolicy | str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        def norm(name: str) -> keras.layers.LayerNormalization:
             return keras.layers.LayerNormalization(
                 epsilon=_EPSILON, center=False, dtype=dtype, name=name
             )
@@ -121,7 +131,7 @@ class ModernBertBackbone(keras_hub.models.Backbone):
         self.global_theta = global_theta
         self.local_theta = local_theta
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         names = (
             "vocabulary_size",
             "num_layers",
@@ -139,7 +149,7 @@ class ModernBertBackbone(keras_hub.models.Backbone):
         return {**super().get_config(), **own}
 
 
-def _layers(block):
+def _layers(block: ModernBertEncoder) -> BlockLayers:
     return BlockLayers(
         query=block.query,
         key=block.key,
@@ -153,7 +163,7 @@ def _layers(block):
     )
 
 
-def _positions(encoder):
+def _positions(encoder: Encoder) -> list[RotaryPositions]:
     return [block.positions for block in encoder.backbone.transformer_layers]
 
 

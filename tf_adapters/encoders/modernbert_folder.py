@@ -1,5 +1,8 @@
 """Reads ModernBERT's Hugging Face folders (`model_type: modernbert`)."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
 from tf_adapters.common.errors import UserError
@@ -19,12 +22,12 @@ class _Checkpoint(HuggingFaceCheckpoint):
     """A checkpoint whose fused projections appear as three tensors each."""
 
     @property
-    def names(self):
+    def names(self) -> set[str]:
         fused = {name for name in super().names if name.endswith(_FUSED)}
         parts = {_of_part(name, part) for name in fused for part in _PARTS}
         return (super().names - fused) | parts
 
-    def read(self, name):
+    def read(self, name: str) -> np.ndarray:
         for i, part in enumerate(_PARTS):
             if name.endswith(_of_part(_FUSED, part)):
                 fused = name.replace(_of_part(_FUSED, part), _FUSED)
@@ -32,7 +35,7 @@ class _Checkpoint(HuggingFaceCheckpoint):
         return super().read(name)
 
 
-def _of_part(name, part):
+def _of_part(name: str, part: str) -> str:
     return f"{name.removesuffix('.weight')}.{part}.weight"
 
 
@@ -47,7 +50,7 @@ _EXPECTED = {
 }
 
 
-def _check(config, path):
+def _check(config: dict[str, Any], path: Path) -> None:
     for key, right in _EXPECTED.items():
         if config.get(key, right) != right:
             raise UserError(
@@ -56,7 +59,9 @@ def _check(config, path):
             )
 
 
-def _more_arguments(config, path):
+def _more_arguments(
+    config: dict[str, Any], path: Path
+) -> dict[str, int | float]:
     """Returns what differs between global and local blocks.
 
     transformers 5 writes `layer_types` and `rope_parameters`, version 4 the
@@ -78,7 +83,7 @@ _THETAS = {
 }
 
 
-def _theta(config, kind, path):
+def _theta(config: dict[str, Any], kind: str, path: Path) -> float:
     key, default = _THETAS[kind]
     ropes = config.get("rope_parameters") or {}
     rope = ropes.get(kind) if isinstance(ropes, dict) else None
@@ -96,7 +101,7 @@ def _theta(config, kind, path):
     return float(theta)
 
 
-def _global_every(config, path):
+def _global_every(config: dict[str, Any], path: Path) -> int:
     kinds = config.get("layer_types")
     if kinds is None:
         every = config.get("global_attn_every_n_layers", 3)

@@ -1,6 +1,10 @@
 """Turns the arguments of a function into the settings of a run on a table."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters import methods
 from tf_adapters.common.dataclass_config import merge
@@ -11,6 +15,13 @@ from tf_adapters.config import resolve as config_resolve
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs import task_data
 from tf_adapters.text import defaults
+
+if TYPE_CHECKING:
+    import os
+
+    from tf_adapters.config.settings import Config
+    from tf_adapters.launch.tables import TableFiles
+
 
 # From arguments to settings.
 _SETTINGS = {
@@ -24,7 +35,11 @@ _SETTINGS = {
 }
 
 
-def layers_of_arguments(settings, method, **arguments):
+def layers_of_arguments(
+    settings: dict[str, Any] | None,
+    method: methods.Method | str | None,
+    **arguments: Any,
+) -> list[dict[str, Any]]:
     """Returns a list of layers of settings; later layers override earlier ones.
 
     Args:
@@ -48,7 +63,7 @@ def layers_of_arguments(settings, method, **arguments):
     return layers if method is None else [*layers, {"method": _named(method)}]
 
 
-def _nested(settings):
+def _nested(settings: dict[str, Any]) -> dict[str, Any]:
     """Returns settings with dotted names as nested dicts."""
     nested = {}
     for name, value in settings.items():
@@ -58,7 +73,7 @@ def _nested(settings):
     return nested
 
 
-def _named(method):
+def _named(method: methods.Method | str) -> dict[str, Any]:
     if isinstance(method, str):
         return {"name": method}
     if isinstance(method, methods.Method):
@@ -69,7 +84,11 @@ def _named(method):
     )
 
 
-def config_and_folder(layers, source, model_dir):
+def config_and_folder(
+    layers: list[dict[str, Any]],
+    source: TableFiles,
+    model_dir: str | os.PathLike[str] | None,
+) -> tuple[Config, Path]:
     """Returns the `Config` of a run on a table and the path of its folder.
 
     Args:
@@ -94,7 +113,7 @@ def config_and_folder(layers, source, model_dir):
     return config, remote_folder.local(str(model_dir))
 
 
-def check_method(config):
+def check_method(config: Config) -> None:
     """Raises a `ConfigError` if a method cannot train on a single table."""
     method = config.method
     if method.own_training() is not None:

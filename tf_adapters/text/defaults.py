@@ -1,5 +1,7 @@
 """Default learning rates and training lengths for texts."""
 
+from typing import Any
+
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import UserError
 from tf_adapters.config import presets
@@ -27,7 +29,9 @@ METHOD = "pfeiffer"
 _LEAST_STEPS = 200
 
 
-def learning_rate_for(method: str, learning_rate=None) -> float:
+def learning_rate_for(
+    method: str, learning_rate: float | str | None = None
+) -> float:
     """Returns the learning rate of AdamW.
 
     Args:
@@ -50,7 +54,7 @@ def learning_rate_for(method: str, learning_rate=None) -> float:
     return float(learning_rate)
 
 
-def _rate_of_preset(method):
+def _rate_of_preset(method: str) -> float:
     (preset,) = presets.with_preset([{"method": method}])[:1]
     rate = preset.get("train", {}).get("learning_rate")
     if not isinstance(rate, float):
@@ -61,7 +65,7 @@ def _rate_of_preset(method):
     return rate
 
 
-def with_short_run(layers: list) -> list:
+def with_short_run(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Puts the defaults of a short run before settings that name a table.
 
     The learning rates of the presets suit many steps. A run on a table

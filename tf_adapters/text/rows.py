@@ -1,6 +1,11 @@
 """The rows of a task, made from columns and checked on demand."""
 
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
+import typing
+from typing import Any
 
 import numpy as np
 
@@ -34,15 +39,15 @@ class TextRows:
     task: Task
     labels: str
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.columns[self.fields[0]])
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[dict[str, Any]]:
         for first in range(0, len(self), ROWS_AT_ONCE):
             places = range(first, min(len(self), first + ROWS_AT_ONCE))
             yield from self.at(places)
 
-    def at(self, places):
+    def at(self, places: Iterable[int]) -> list[dict[str, Any]]:
         """Returns the checked rows at the given indices, a list of dicts.
 
         Raises:
@@ -53,30 +58,37 @@ class TextRows:
         )
         return typed_rows(table, self.task, self.labels)
 
-    def _as_given(self, place):
+    def _as_given(self, place: int) -> dict[str, Any]:
         return {
             name: plain(values[place]) for name, values in self.columns.items()
         }
 
-    def check(self):
+    def check(self) -> None:
         """Raises an error if there are no rows, or if rows are malformed."""
         if not len(self):
             raise UserError("There are no texts. Expected at least one.")
         for _ in self:
             pass
 
-    def part(self, first, last=None):
+    def part(self, first: int, last: int | None = None) -> typing.Self:
         """Returns the rows from index `first` to `last`, exclusive."""
         cut = {name: list_[first:last] for name, list_ in self.columns.items()}
         return dataclasses.replace(self, columns=cut)
 
-    def parts(self, size):
+    def parts(self, size: int) -> Iterator[typing.Self]:
         """Yields parts of `size` rows; the last part may be smaller."""
         for first in range(0, len(self), size):
             yield self.part(first, first + size)
 
 
-def rows_of(texts, labels, head, text=None, label=None, labeled=True):
+def rows_of(
+    texts: Any,
+    labels: Any,
+    head: heads.Head,
+    text: str | Sequence[str] | None = None,
+    label: str | None = None,
+    labeled: bool = True,
+) -> TextRows:
     """Returns the rows of a head's task, all of them checked.
 
     Args:
@@ -107,7 +119,7 @@ def rows_of(texts, labels, head, text=None, label=None, labeled=True):
     return rows
 
 
-def _task(head, fields):
+def _task(head: heads.Head, fields: tuple[str, ...]) -> Task:
     return Task(
         name="texts",
         text_fields=fields,
@@ -117,7 +129,7 @@ def _task(head, fields):
     )
 
 
-def plain(value):
+def plain(value: Any) -> Any:
     """Returns a value as in a file: without NumPy types, NaN and NA."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()

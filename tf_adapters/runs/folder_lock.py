@@ -1,4 +1,4 @@
-"""The lock of a folder that one process at a time may write."""
+"""Locks a run folder, so that one process at a time writes to it."""
 
 import filelock
 

@@ -16,7 +16,7 @@ _MASKED, _MASKED_OR_RANDOM = 0.8, 0.9
 
 
 def hide(masking, features, counts, max_chosen, draw):
-    """Hides tokens of a batch and adds the hidden ones as targets.
+    """Hides tokens of a batch and adds the hidden tokens as targets.
 
     Args:
         masking: `Masking`.
@@ -82,7 +82,7 @@ def _words(masking, ids, may):
 
 
 def _whole(words, may, uniform, counts):
-    """Sorts indices, chosen whole words first, and counts the chosen tokens.
+    """Sorts token indices, chosen words first, and counts the chosen tokens.
 
     Words are tried in random order. A word is chosen if it fits into the
     remaining count (google-research/bert, create_pretraining_data.py). If no
@@ -119,7 +119,7 @@ def _word_sizes(words):
 
 
 def _fitting(lengths, to_come, may, counts):
-    """Returns a mask of the tokens that are chosen, in words that fit.
+    """Returns a mask of the chosen tokens: all tokens of words that fit.
 
     Each round finds the first word that does not fit, and drops it and all
     later words that are longer than the remaining room. After a few rounds
@@ -155,7 +155,7 @@ def _behind(masking, there, kind, which):
 class Draw:
     """The random numbers for one replica's rows of a batch.
 
-    A replica draws the numbers of the whole batch and uses those of its rows.
+    A replica draws numbers for the whole batch and uses only its own rows.
 
     Attributes:
         epoch: Integer scalar.

@@ -136,7 +136,7 @@ def _draw(sizes, sampling, settings, seed, epoch):
 
 
 def _batches(examples, start, plan, skip):
-    """Yields a task's batches endlessly; skips those of earlier epochs.
+    """Yields a task's batches endlessly, without batches of earlier epochs.
 
     Args:
         examples: The task's `Examples`.

@@ -22,7 +22,7 @@ _MARK = b"\xef\xbb\xbf"  # UTF-8's byte order mark, at the start of a file.
 
 
 def read_file(path, text_field=None):
-    """Reads a whole file; arguments and formats are those of `open_file`.
+    """Reads a whole file; see `open_file` for arguments and formats.
 
     Raises:
         DataError: If the file is missing, has another format, or has no rows.

@@ -39,7 +39,7 @@ def at_most(rows, num_rows):
 
 
 def hold_out(rows, seed):
-    """Splits rows in two, a tenth of them held out for validation.
+    """Holds out a tenth of the rows for validation; returns both parts.
 
     Args:
         rows: List of rows.
@@ -58,7 +58,7 @@ def hold_out(rows, seed):
 
 
 def hold_out_of_each_class(rows, seed):
-    """Splits rows in two, with about a tenth of each class held out.
+    """Holds out about a tenth of each class; returns both parts of the rows.
 
     If a class has two rows, one is held out. If it has a single row, none is
     held out.

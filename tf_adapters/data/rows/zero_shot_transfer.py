@@ -12,10 +12,10 @@ _SPLITS = ("test", "validation")
 
 
 def load_languages(task, data):
-    """Loads the rows that each of `data.eval_languages` is evaluated on.
+    """Loads the evaluation rows of each language in `data.eval_languages`.
 
-    These are rows of the test split (He et al. 2021, section 4), or, if a
-    language has no labels there, of the validation split.
+    These are rows of the test split (He et al. 2021, section 4). If a language
+    has no labels there, they are rows of the validation split.
 
     Args:
         task: `Task` with languages.

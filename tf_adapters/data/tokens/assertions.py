@@ -26,8 +26,8 @@ def same_number_of_rows(tensors):
         tensors: Dict from name to tensor `(batch, ...)`.
 
     Raises:
-        UserError: If the batch sizes are known and differ. If they are unknown
-            in a graph, it raises `tf.errors.InvalidArgumentError` when run.
+        UserError: If the batch sizes are known and differ. If a graph does not
+            know them, it raises `tf.errors.InvalidArgumentError` when it runs.
     """
     expected = (
         "Expected the same number of rows in "

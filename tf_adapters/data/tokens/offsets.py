@@ -63,7 +63,7 @@ def _encode(tokenizer, texts):
 
 def _word_piece(tokenizer):
     tokens = tokenizer.get_vocabulary()
-    # Our own class cleans texts itself, and turns off cleaning in KerasHub's.
+    # Our own class cleans texts itself, and turns off KerasHub's cleaning.
     lowercase = getattr(tokenizer, "lowercases", tokenizer.lowercase)
     strip = getattr(tokenizer, "strips_accents", tokenizer.strip_accents)
     built = tokenizers.Tokenizer(

@@ -5,8 +5,9 @@ same in all three: tokens, truncated to the maximum length, with special tokens
 around them. If two texts are too long together, tokens are taken from each in
 turn until the length is reached (round robin, as in KerasHub's
 `MultiSegmentPacker`). `longest_first` in transformers gives the same result,
-except if the length is odd: the last token goes to the longer text, or to the
-second text if both are equally long. Here it goes to the first text.
+except where an odd number of tokens fits. There the last token goes to the
+longer text, or to the second text if both are equally long. Here it goes to the
+first text.
 """
 
 import numpy as np

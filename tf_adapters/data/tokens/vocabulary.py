@@ -3,8 +3,8 @@
 import numpy as np
 from tokenizers import decoders
 
-# Marks in tokens. Those of byte-level BPE and SentencePiece mean a space before
-# a word; WordPiece's means that a word continues.
+# Marks in tokens. In byte-level BPE and SentencePiece, a mark means a space
+# before a word. In WordPiece, it means that a word continues.
 _BYTE_SPACE, _SPACE, _INSIDE = "\u0120", "\u2581", "##"
 
 

@@ -9,8 +9,8 @@ _WORDS_AT_ONCE = 4096
 def tokenize_words(packer, words):
     """Returns an int32 array of at least one token for each word.
 
-    Words are tokenized as after a space. A word without tokens, such as a
-    single control character, becomes the unknown token.
+    Words are tokenized as if they followed a space. A word without tokens, such
+    as a single control character, becomes the unknown token.
 
     Args:
         packer: `TextPacker` or `PythonPacker`.

@@ -160,7 +160,7 @@ def _changed(checkpoint, data_fingerprint, frozen):
 
 
 def _check_may_train(folder, config, data_fingerprint):
-    """Raises an error if a folder holds another run, or this run finished."""
+    """Raises an error if a folder has another run, or this run is finished."""
     differences = _differences(folder, config)
     if differences and _has_work(folder):
         raise ConfigError(

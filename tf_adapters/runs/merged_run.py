@@ -217,7 +217,7 @@ def _as_one_batch(examples):
 
 
 def _description(adapters, settings, head_of, weights, model):
-    """Returns a dict, stored in the adapter and result, about the merge."""
+    """Returns a dict about the merge, for the adapter folder and the result."""
     return {
         "how": settings.how,
         "adapters": [str(adapter) for adapter in adapters],

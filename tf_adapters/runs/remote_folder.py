@@ -1,9 +1,9 @@
 """Run folders on TensorFlow's file systems, such as `gs://bucket/run`.
 
-A run reads and writes a local folder. The files at the address are copied to it
-before the run. New files are copied to the address with each checkpoint, with
-each better adapter, and at the end. The local folder stores its address in a
-file.
+A run reads and writes a local folder. Before the run, the files at the address
+are copied to this folder. New files are copied to the address with each
+checkpoint, with each better adapter, and at the end. The local folder stores
+its address in a file.
 """
 
 import json

@@ -150,7 +150,7 @@ class RunFolder:
         replace_text(self.folder / name, text + "\n")
 
     def save_adapter(self, model, details):
-        """Saves the adapter folder; returns the bytes that the weights take."""
+        """Saves the adapter folder; returns the weights' size in bytes."""
         size = saving.save_adapter(
             model, self.adapter_folder, details, overwrite=True
         )

@@ -32,7 +32,7 @@ class RayRunner:
     Args:
         address: Address of a Ray cluster. Default: `None`, which starts Ray on
             this machine until this process ends.
-        cpus: Number of CPUs to request for a run, and number of its threads.
+        cpus: Number of CPUs to request for a run, and of threads that it uses.
             Default: 1.
         gpus: Number of GPUs to request for a run. With 0.5, two runs share a
             GPU. Default: 0.

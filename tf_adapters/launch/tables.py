@@ -36,8 +36,8 @@ class TableFiles:
 
     Attributes:
         layer: Nested dict of settings that name the files and their columns.
-        written: Dict from an argument to the temporary file to which its table
-            was written, a path.
+        written: Dict from an argument to the path of the temporary file with
+            its table.
     """
 
     layer: dict

@@ -29,7 +29,8 @@ _MAX_REPORTED = 10
 _LABELS = str | int | float
 
 
-# From an argument to its setting, and to the file name of a table in memory.
+# From each argument to its setting, and to the file name if its table is in
+# memory.
 _FILES = {
     "data": ("file", "table"),
     "validation": ("validation_file", "validation"),
@@ -43,8 +44,8 @@ class TableFiles:
 
     Attributes:
         layer: Nested dict of settings that name the files and their columns.
-        written: Dict from an argument to the path of the temporary file that
-            its table was written to.
+        written: Dict from an argument to the path of the temporary file with
+            its table.
     """
 
     layer: dict
@@ -95,7 +96,7 @@ def as_files(
     Args:
         tables: Dict from `"data"`, `"validation"` and `"test"` to a path, a
             table in memory, or `None`.
-        text: Name of the text column, or names of two.
+        text: Name of the text column, or names of two text columns.
         label: Name of the label column.
 
     Raises:

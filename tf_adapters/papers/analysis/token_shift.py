@@ -73,7 +73,7 @@ class TokenShift(RunsAnalysis):
 
 
 def shifts_of_blocks(table):
-    """Returns each block's mean `|alpha|`, its standard error, and run count."""
+    """Returns each block's mean `|alpha|`, standard error and run count."""
     return table.groupby("block").alpha.agg(["mean", "sem", "count"])
 
 

@@ -119,7 +119,8 @@ def search_openattack(row_text, words, label, candidates):
 def _best(text, place, synonyms, target):
     """Returns the synonym that lowers a class's probability most, and its gain.
 
-    If there are no synonyms, returns the word itself, with a gain of 0.
+    The gain is the decrease of the probability. If there are no synonyms,
+    returns the word itself, with a gain of 0.
     """
     if not synonyms:
         return text.words[place], 0.0

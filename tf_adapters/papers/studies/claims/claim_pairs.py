@@ -93,7 +93,7 @@ def _setting(names, others, high, low):
 
 
 def predicted_pairs(matched, runs, folder, split):
-    """Returns a list of `statistics.Pair`, or `None` if a prediction is missing.
+    """Returns `statistics.Pair`s, or `None` if any predictions are missing.
 
     Two sets of examples count as the same set if their targets are equal, such
     as the sets of two seeds, or a set and its translation.

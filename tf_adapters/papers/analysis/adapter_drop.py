@@ -1,4 +1,4 @@
-"""Measures metric and speed of a model without the adapters of some blocks."""
+"""Measures a model's metric and speed without the adapters of some blocks."""
 
 import dataclasses
 

@@ -88,7 +88,7 @@ class Curves(Analysis):
 
 
 def _draw_groups(axis, here, method):
-    """Draws a line for each group. `method` is `None` if the panel has all."""
+    """Draws a line for each group. `None` as `method` means all methods."""
     groups = here.groupby(["method", "pretraining"], sort=True)
     lengths = sorted(here.pretraining.unique())
     for (name, steps), line, style in pictures.styled(groups):

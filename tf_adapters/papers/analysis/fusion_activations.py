@@ -133,7 +133,7 @@ class FusionActivations(Analysis):
 
     Averages the softmax weight of each adapter over all tokens of the
     validation set and over seeds, for each block and target task (Pfeiffer et
-    al. 2021, section 6, figures 4 and 6). White is a weight of 1, black is 0.
+    al. 2021, section 6, figures 4 and 6). White is a weight of 1; black is 0.
     """
 
     reads = "model_dirs"

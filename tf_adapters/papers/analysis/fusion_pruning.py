@@ -90,7 +90,7 @@ def _check(keep, number):
 
 @register("fusion_pruning")
 class FusionPruning(Analysis):
-    """Measures metric and speed of a fusion with fewer and fewer adapters.
+    """Measures the metric and speed of a fusion as its adapters are removed.
 
     Ranks the members by their softmax weight, averaged over the tokens of the
     training set and all positions of the fusion. Removes the lowest-ranked

@@ -65,7 +65,7 @@ def _by_size(gains):
 
 
 def markdown(gains, baseline):
-    """Returns a Markdown table of methods by tasks, smallest task first.
+    """Returns Markdown: a table of methods by tasks, smallest data set first.
 
     Args:
         gains: Result of `compare_methods`.

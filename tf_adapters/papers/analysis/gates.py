@@ -47,7 +47,7 @@ def shares(result):
             )
     for name, (after, before) in _SHARES.items():
         yield name, report[after], report[before]
-    # In evaluation, untrained gates are one half, so none is zero.
+    # In evaluation, untrained gates are one half, not zero.
     yield "not exactly zero", 1 - report[_ZERO], 1.0
 
 
@@ -98,7 +98,7 @@ class Gates(Analysis):
 
 
 def averaged(table):
-    """Returns the table with runs that differ only in the seed averaged.
+    """Averages runs that differ only in the seed, and returns the table.
 
     Its column `group` names the task, and the encoder if there are several.
     """

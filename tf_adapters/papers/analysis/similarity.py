@@ -1,4 +1,4 @@
-"""Compares the representations of a tuned encoder with the untuned one's."""
+"""Compares the representations of the tuned and the untuned encoder."""
 
 import numpy as np
 

@@ -81,9 +81,9 @@ def _groups(runs, keys):
 def percentiles(table, baseline):
     """Returns percentiles, over tasks, of the difference from a baseline.
 
-    The difference is a method's mean on a task minus the baseline's, in points,
-    for each method and position on the axis (Houlsby et al. 2019,
-    figures 1 and 3).
+    The difference is the mean of a method on a task minus the mean of the
+    baseline on this task, in points. There is a row for each method and
+    position on the axis (Houlsby et al. 2019, figures 1 and 3).
 
     Args:
         table: Result of `means_over_seeds`.

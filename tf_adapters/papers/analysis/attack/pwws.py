@@ -212,7 +212,7 @@ def run_searches(searches, score):
 
 
 def split_words(text):
-    """Returns words and runs of punctuation, in lower case."""
+    """Returns a text's words and sequences of punctuation, in lower case."""
     return re.findall(r"\w+|[^\w\s]+", text.lower())
 
 

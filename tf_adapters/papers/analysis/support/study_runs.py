@@ -42,7 +42,7 @@ def run_folder(study_dir, row):
 
     Args:
         study_dir: Folder of the study.
-        row: Dict with a row of the `runs.csv`. The run can be in another
+        row: Dict with a row of `runs.csv`. The run can be in another
             study's folder.
     """
     # Version 0.1.0 wrote no column `folder`; runs were in the study's folder.

@@ -18,7 +18,7 @@ class TaskSize:
     Attributes:
         train: Number of training examples.
         validation: Number of validation examples, including MNLI's mismatched
-            ones.
+            examples.
         test: Number of labeled test examples in one language.
         tokens: Mean number of tokens in a text.
         texts: Number of texts in an example: its choices, or 1.

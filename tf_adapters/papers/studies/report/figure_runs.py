@@ -94,7 +94,7 @@ def with_points(table, one, sources, folder):
 
 
 def with_labels(table, one, sources):
-    """Replaces the runs in a table by labels with their differing settings."""
+    """Replaces each run in a table by a label with the settings that differ."""
     rows = _sources_of_rows(table, one, sources)
     if rows is None or "run" not in table:
         return table

@@ -70,7 +70,7 @@ def _cell(cell):
 
 
 def _trained_share(cells):
-    """Returns the trained weights as a percentage of the encoder's.
+    """Returns the trained weights as a percentage of the encoder's weights.
 
     The head's weights are left out, as in AdapterBias, table 1.
     """

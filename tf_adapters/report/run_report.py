@@ -151,7 +151,7 @@ def _title(run):
 
 
 def _title_of_page(run):
-    """Returns the title, with the folder's name unless it is the task's name."""
+    """Returns the title, with the folder's name if the task's is different."""
     folder = run.folder.resolve().name
     title = _title(run)
     return title if folder == run.result["task"] else f"{title} ({folder})"

@@ -41,7 +41,7 @@ def table_of_scores(run, simplest, name, more=()):
 
 
 def _verdict(own, other, name):
-    """Returns a sentence if metrics are no better than trivial, or ""."""
+    """Returns a note if a metric is no better than the trivial one's, or ""."""
     lower = [n for n in own if own[n] <= other[n]]
     if not lower:
         return ""

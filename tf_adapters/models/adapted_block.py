@@ -1,8 +1,8 @@
 """One block of a KerasHub encoder, with places for a method's slots.
 
 `AdaptedBlock` reads the kernels and biases of a block's layers and calls the
-slots that a method attached to it: see `tf_adapters.layers.slot`. It has no
-branches by family: what differs is in an `Architecture`.
+slots that a method attached to it: see `tf_adapters.layers.slot`. The code is
+the same for all families of encoders; an `Architecture` has the differences.
 
 Weights stay in float32. They are cast on use to the dtype of the token vectors,
 which follows from the backbone's dtype policy. Keras's own casting is therefore
@@ -51,9 +51,9 @@ class AdaptedBlock(Float32Layer):
         encoder: The `Encoder`, which defines activation, epsilon and dropout.
         use_dropout: Whether to apply the block's own dropout in training.
             Defaults to `True`.
-        norms: Iterator of `BankNorm`s. As many as the block has norms are taken
-            and replace these. If it is empty (default), the block keeps its own
-            norms.
+        norms: Iterator of `BankNorm`s. The block takes one to replace each of
+            its norms. If the iterator is empty (default), the block keeps its
+            own norms.
         positions: How positions enter attention: an object with the method of
             `tf_adapters.layers.attention.NoPositions`, which is the default.
         **kwargs: See `keras.layers.Layer`.
@@ -217,7 +217,7 @@ class AdaptedBlock(Float32Layer):
         return lambda value: layer_norm(value, gamma, beta, self.epsilon)
 
     def _read(self, sublayer: str, x: Tensor, context: Context) -> Tensor:
-        """Returns what a sublayer reads, given the block's vectors."""
+        """Returns the input of a sublayer, given the block's vectors."""
         return self._norm_place.read(x, self._norm(sublayer, context))
 
     def _add(
@@ -228,7 +228,7 @@ class AdaptedBlock(Float32Layer):
         training: bool | None,
         probes: dict[str, dict[str, Tensor]],
     ) -> Tensor:
-        """Adds the residual to a sublayer's output, with slots and norm."""
+        """Applies slots, residual and norm to a sublayer's output `x`."""
         norm = self._norm(sublayer, context)
         context = dataclasses.replace(
             context, norm=self._norm_place.for_slot(norm)
@@ -284,7 +284,7 @@ class AdaptedBlock(Float32Layer):
 def _without_positions(
     bias: Tensor | None, num_keys: int | Tensor
 ) -> Tensor | None:
-    """Pads a bias with zeros for the keys inserted before the text's."""
+    """Pads an attention bias with zeros for keys inserted before the text."""
     if bias is None:
         return None
     added = num_keys - ops.shape(bias)[-1]

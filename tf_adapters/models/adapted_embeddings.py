@@ -55,7 +55,7 @@ def _embed_with_slot(
     context: Context,
     training: bool | None,
 ) -> tuple[Tensor, Context]:
-    """Adds up the embeddings one by one, with the slot of the word vectors."""
+    """Sums all embeddings, after applying a slot to the word embeddings."""
     tokens = encoder.backbone.token_embedding(inputs["token_ids"])
     x, context = _in_slot(encoder, "word_embeddings", tokens, context, training)
     names = [layer.name for layer in encoder.backbone.layers]
@@ -74,7 +74,7 @@ def _embed_with_slot(
 def _position_embedding(
     encoder: AdaptedEncoder, names: list[str]
 ) -> keras.layers.Layer | None:
-    """Returns the position embedding, or `None` if attention has positions."""
+    """Returns the position embedding, or `None` if the encoder has none."""
     if "position_embedding" in names:
         return encoder.backbone.get_layer("position_embedding")
     joint = "embeddings" if encoder.counts_positions else _TOKENS
@@ -90,7 +90,7 @@ def _in_slot(
     context: Context,
     training: bool | None,
 ) -> tuple[Tensor, Context]:
-    """Returns embeddings after a slot, and the updated context."""
+    """Applies a slot to `x`; returns the result and the updated context."""
     slot = encoder.embedding_slots.get(place)
     if slot is None:
         return x, context
@@ -100,7 +100,7 @@ def _in_slot(
 
 
 def of_text(encoder: AdaptedEncoder, x: Tensor) -> Tensor:
-    """Returns the vectors of the text's tokens, without those of the slots."""
+    """Returns `x` without the vectors that slots added."""
     for slot in encoder.embedding_slots.values():
         first, number = slot.first_added_token, slot.num_added_tokens
         if number:
@@ -132,9 +132,9 @@ def _from_first_token(
 
 
 def _lengthened(values: Tensor, slot: Slot | None, value: int) -> Tensor:
-    """Pads `(batch, tokens)` integers with a value for a slot's added tokens.
+    """Extends `(batch, tokens)` integers by the tokens that a slot adds.
 
-    All added tokens get the same value, so they can always go in front.
+    All added tokens get the same `value`, so it can always be put in front.
     """
     added = 0 if slot is None else slot.num_added_tokens
     return ops.pad(values, ((0, 0), (added, 0)), constant_values=value)

@@ -47,8 +47,8 @@ class AdaptedEncoder(Float32Layer):
             the order of `norms()`, or `None` (default).
         embedding_slots: Dict from `word_embeddings` and `embeddings` to `Slot`,
             or `None` (default).
-        position_offset: Integer. How many positions the texts are shifted by,
-            to make room for what a method inserts before them. Defaults to 0.
+        position_offset: Integer. Number of positions to shift texts by, to make
+            room for what a method inserts before them. Defaults to 0.
         **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
@@ -143,7 +143,7 @@ class AdaptedEncoder(Float32Layer):
         self.build((None, None))
 
     def build(self, input_shape: Any) -> None:
-        """Does nothing, as all parts are built; for Keras's `summary`."""
+        """Does nothing; Keras's `summary` requires the method."""
 
     @property
     def output_shape(self) -> tuple[None, None, int]:
@@ -154,8 +154,8 @@ class AdaptedEncoder(Float32Layer):
         """Makes the backward pass recompute activations, which saves memory.
 
         Args:
-            variables: All variables that need a gradient: the trained ones,
-                and those of the encoder that a reparameterization computes.
+            variables: All variables that need a gradient: trained variables,
+                and encoder variables that a reparameterization computes.
         """
         ids = frozenset(id(variable) for variable in variables)
         self._rematerialized = {

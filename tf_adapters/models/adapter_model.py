@@ -36,8 +36,8 @@ class AdapterModel(AssembledModel):
     Models use the encoder's layers in place and share them as long as no method
     trains the encoder. Once a model has trained some of it (norms, biases, or
     all weights), other models of that encoder raise an error, and so does
-    building a new one, until you call `encoder.restore()`. Load one encoder for
-    each model with a method that trains some of it.
+    building a new one, until you call `encoder.restore()`. Load a separate
+    encoder for each model whose method trains some of it.
 
     Args:
         encoder: `Encoder`, see `load_encoder`.
@@ -60,8 +60,8 @@ class AdapterModel(AssembledModel):
         inputs: Dict of integer tensors `(batch, tokens)`: `token_ids`,
             `padding_mask`, and `segment_ids` if the backbone takes them. The
             shape is `(batch, choices, tokens)` for a multiple-choice head, and
-            choices without tokens are ignored; likewise for a head that reads
-            windows.
+            `(batch, windows, tokens)` for a head that reads windows. Choices
+            and windows without tokens are ignored.
         training: Whether to apply dropout.
         seed: Integer tensor of shape `(2,)` that determines all dropout masks
             of this call. By default it is drawn from the model's own generator.
@@ -105,7 +105,7 @@ class AdapterModel(AssembledModel):
             seed = ops.convert_to_tensor(seed)
         reads = None if self.head is None else self.head.reads
         drops = bool(training) and not self.reparameterization.replaces_dropout
-        # The encoder uses this seed. The others need different masks.
+        # The encoder uses `seed`. Method and head need different masks.
         with self.reparameterization.scope(
             StatelessSeeds(seed + 2) if training else None
         ):
@@ -187,7 +187,10 @@ class AdapterModel(AssembledModel):
         return ops.convert_to_tensor(self.method.penalty(self), "float32")
 
     def last_phase_step(self, total_steps: int) -> int:
-        """Returns the step after which the last phase begins, or 0 if none."""
+        """Returns the step after which the last phase begins.
+
+        Returns 0 if the training has only one phase.
+        """
         return self.method.gating.last_phase_step(total_steps)
 
     def phases(self, total_steps: int) -> list[tuple[int, float]]:

@@ -24,7 +24,7 @@ from tf_adapters.interop.stored_adapter import find_stored
 def plugins_of(
     method: methods.Method, head: heads.Head | None
 ) -> dict[str, str]:
-    """Returns a dict from name to file of what plug-ins define.
+    """Returns the names of plug-in classes, in a dict from name to file.
 
     Args:
         method: Method.
@@ -48,7 +48,7 @@ def read_method_and_head(
     encoder: Encoder,
     folder: str | os.PathLike[str],
 ) -> tuple[methods.Method, heads.Head | None]:
-    """Returns the method and the head, or `None`, of an adapter folder.
+    """Returns the method of an adapter folder, and its head or `None`.
 
     Args:
         config: Return value of `read_adapter_config`.
@@ -57,8 +57,8 @@ def read_method_and_head(
         folder: The folder, for errors.
 
     Raises:
-        AdapterError: If a plug-in defines one of them and is not loaded, or if
-            the sizes of the tensors do not match the method.
+        AdapterError: If a plug-in that defines the method or head is not
+            loaded, or if the sizes of the tensors do not match the method.
         UserError: If a name or setting is unknown.
     """
     known = {**methods.METHODS, **heads.HEADS}
@@ -81,8 +81,8 @@ class AdapterContent:
     Attributes:
         stored: `StoredAdapter`.
         config: `adapter_config.json`, in this library's format.
-        method: The method that trained it.
-        head: Its head, or `None`.
+        method: The method that trained the adapter.
+        head: The adapter's head, or `None`.
         tensors: Dict from name to array, as stored.
         weights_file: Path of the file that holds the tensors.
     """
@@ -104,7 +104,7 @@ def read_adapter(
 
     Args:
         folder: `StoredAdapter`, or an argument of `find_stored`.
-        encoder: The `Encoder` that it was trained on.
+        encoder: The `Encoder` that the adapter was trained on.
         with_head: Whether to read the head, too. If `False`, the head may be
             of a kind that this library does not have.
 

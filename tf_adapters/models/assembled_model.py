@@ -65,7 +65,7 @@ class AssembledModel(EncoderModel):
         self.encoder, own, self.slots_below = model_slots.adapted_encoder(
             self, encoder
         )
-        # In a function, or else Keras would track them as layers of the model.
+        # A function, because Keras would track a list as layers of the model.
         self._own_slots = lambda: own
         for slot in self.all_slots():
             check_names(slot)
@@ -166,12 +166,12 @@ class AssembledModel(EncoderModel):
         return model_slots.weights_of_slot(self.slots, block, place)
 
     def fold(self) -> None:
-        """Writes the method's changes to the encoder's weights into them.
+        """Folds the method's changes into the encoder's weights.
 
-        These are LoRA's products, for example, or the differences of diff
-        pruning. The encoder is then a plain encoder with the adapted outputs. A
-        folded model gives the same outputs, but you cannot train or save it
-        before you call `unfold`.
+        Such changes are LoRA's products, for example, or the differences of
+        diff pruning. The encoder is then a plain encoder with the adapted
+        outputs. A folded model gives the same outputs, but you cannot train or
+        save it before you call `unfold`.
 
         Raises:
             UserError: If another model has changed the encoder, or if several
@@ -223,11 +223,11 @@ class AssembledModel(EncoderModel):
         return [v for v in declared if id(v) in read]
 
     def is_added(self, variable: keras.Variable) -> bool:
-        """Returns whether a variable is trained and not the encoder's."""
+        """Returns whether a variable trains and is not the encoder's own."""
         return self._freezing.is_added(variable)
 
     def trained_variables(self) -> dict[str, keras.Variable]:
-        """Returns a dict from name to variable of everything that trains.
+        """Returns a dict from name to variable, of all trained variables.
 
         Raises:
             UserError: If the model is folded, because the encoder then holds

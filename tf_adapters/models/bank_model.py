@@ -244,7 +244,7 @@ def _make_norms(
         norm.build(own_norm.gamma.shape)
         pairs = (norm.gammas, own_norm.gamma), (norm.betas, own_norm.beta)
         for weight, variable in pairs:
-            # A norm without offset is one with the offset 0.
+            # A norm without an offset equals a norm with offset 0.
             if variable is None:
                 continue
             arrays = [m.tensors.get(variable.path, variable) for m in members]

@@ -106,7 +106,7 @@ def _without_map(member: Member) -> Member:
 
 
 def _without_left_out(member: Member, num_blocks: int) -> Member:
-    """Returns a member as if it had never been in the left-out blocks."""
+    """Returns a member as if trained without the blocks it leaves out."""
     if not member.left_out:
         return member
     if "leave_out" not in {f.name for f in dataclasses.fields(member.method)}:
@@ -127,7 +127,7 @@ def _without_left_out(member: Member, num_blocks: int) -> Member:
 def _of_other_blocks(
     tensors: dict[str, np.ndarray], blocks: Collection[int], num_blocks: int
 ) -> dict[str, np.ndarray]:
-    """Returns an adapter's tensors as if it had never been in some blocks.
+    """Returns an adapter's tensors as if trained without some blocks.
 
     Weights that several blocks share are named after the first of these blocks.
     """

@@ -125,7 +125,7 @@ def load_below(model: AdapterModel, below: trees.Composition | Member) -> None:
     """Assigns the weights of a composition's members to a model's slots.
 
     Args:
-        model: `AdapterModel` with such a composition `below`.
+        model: `AdapterModel` whose `below` has the same structure.
         below: Composition of `Member`s.
 
     Raises:
@@ -158,8 +158,8 @@ def swap_adapters(
     Args:
         model: `AdapterModel` that `compose` made.
         composition: Folder or model, or a composition of them, with the same
-            structure as the adapters that are below now. For example, the
-            adapter of another language (MAD-X).
+            structure as the adapters to replace. For example, the adapter
+            of another language (MAD-X).
 
     Raises:
         UserError: If the model has no adapters below, the methods differ, or
@@ -201,8 +201,8 @@ def restore(
     Args:
         config: Content of `adapter_config.json`, with the tree as `below`.
         members: The `Member`s recorded there, in the tree's order.
-        composition: Composition of folders and models to use instead, or a
-            single one, or `None` for the recorded members.
+        composition: Folder or model to use instead, or a composition of
+            them, or `None` for the recorded members.
         encoder: Their `Encoder`, freshly loaded.
         folder: Folder of the stored adapter, for errors.
 
@@ -230,7 +230,7 @@ def restore(
 def methods_of(
     below: trees.Composition | Member | None,
 ) -> trees.Composition | methods.Method | None:
-    """Replaces the `Member`s of a composition by their methods, if any."""
+    """Replaces each `Member` by its method. Returns `None` for `None`."""
     if below is None:
         return None
     members = trees.all_members(below)

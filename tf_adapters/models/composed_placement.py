@@ -44,7 +44,7 @@ def put_below(
 
 
 def _check_top(below: dict[str, Slot], embeddings: dict[str, Slot]) -> None:
-    """Raises an error if embedding slots on top do not fit those below."""
+    """Raises an error if a method's embedding slots do not fit `below`."""
     if any(slot.inverse for slot in embeddings.values()):
         raise UserError(
             "In a Stack only the first member's invertible adapter maps the "
@@ -72,7 +72,7 @@ def _slots_of(
     blocks, embeddings, own = zip(*found, strict=True)
     if isinstance(tree, Average):
         if any(embeddings):
-            # The output layer could not invert a mean of maps.
+            # The output layer could not invert a mean of embedding maps.
             raise UserError(
                 "Adapters that change the embeddings, with an Invertible for "
                 "example, cannot be averaged. Average adapters without it."
@@ -82,7 +82,7 @@ def _slots_of(
             for dicts in zip(*blocks, strict=True)
         ]
     else:
-        # Of maps only the lowest is left here; a plug-in's slots are all here.
+        # `placed` has removed all maps but the lowest, but no plug-in's slots.
         if any(embeddings[1:]):
             raise _two_in(set().union(*embeddings))
         joined = [_stacked(dicts) for dicts in zip(*blocks, strict=True)]
@@ -124,7 +124,7 @@ def _stacked(dicts: Sequence[dict[str, Slot]]) -> dict[str, Slot]:
 
 
 def _check_below(lower: dict[str, Slot], upper_places: set[str]) -> None:
-    """Refuses a slot after a norm if a member above uses the same sublayer."""
+    """Raises an error if a member above would not read a slot's output."""
     for sublayer in ("after_attention", "after_ffn"):
         behind = f"{sublayer}_norm"
         if behind in lower and {sublayer, behind} & upper_places:

@@ -1,7 +1,7 @@
 """Combinations of trained adapters, as in the `adapters` library.
 
-A composition is a tree of members: methods, folders and models, which `compose`
-converts to methods, or further compositions.
+A composition is a tree. Each member is a method, a folder, a model or another
+composition. `compose` converts folders and models to methods.
 """
 
 from collections.abc import Callable
@@ -41,9 +41,9 @@ class Stack(Composition):
 
     This is how MAD-X puts a task adapter on top of a language adapter (Pfeiffer
     et al. 2020, arXiv:2005.00052, section 3.3). An adapter that reads normed
-    output applies the norm to the output of the adapter below, as in the
-    `adapters` library. Also as there, only the first member's invertible
-    adapter maps the embeddings.
+    output applies the norm to the output of the adapter below. Only the first
+    member's invertible adapter maps the embeddings. Both are as in the
+    `adapters` library.
 
     Examples:
         >>> method = methods.Pfeiffer()
@@ -104,7 +104,7 @@ class Average(Composition):
 
 
 class Parallel(Composition):
-    """Each member answers the whole batch.
+    """Each member processes the whole batch.
 
     Examples:
         >>> method = methods.Pfeiffer()
@@ -117,7 +117,7 @@ class Parallel(Composition):
 
 
 class BatchSplit(Composition):
-    """Each member answers its share of a batch's rows, in order.
+    """Each member processes its share of a batch's rows, in order.
 
     Args:
         *members: See `Composition`.
@@ -151,14 +151,14 @@ class BatchSplit(Composition):
 
 
 def all_members(tree: Any) -> list[Any]:
-    """Returns the members within a composition that are no composition."""
+    """Returns all members of a tree that are not compositions themselves."""
     if not isinstance(tree, Composition):
         return [tree]
     return [one for member in tree.members for one in all_members(member)]
 
 
 def lowest(tree: Any) -> list[Any]:
-    """Returns those of `all_members` that have nothing below them."""
+    """Returns the members of a tree that have no other member below them."""
     if not isinstance(tree, Composition):
         return [tree]
     members = tree.members[:1] if isinstance(tree, Stack) else tree.members
@@ -178,7 +178,7 @@ def check_nesting(tree: Any) -> None:
 
 
 def with_all_members(tree: Any, new: Iterator[Any]) -> Any:
-    """Returns a composition with others in place of `all_members`.
+    """Returns a tree of the same structure with new members.
 
     Args:
         tree: `Composition`, or a single member.

@@ -1,7 +1,7 @@
 """Checks the data passed to Keras's `fit`, `evaluate` and `predict`.
 
-Arrays are checked completely. Of a `tf.data` set only dtypes and shapes are
-known, and of a generator nothing.
+Arrays are checked completely. For a `tf.data` set, only dtypes and shapes are
+known. A generator cannot be checked.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if typing.TYPE_CHECKING:
     from tf_adapters.heads.head import Head
     from tf_adapters.models.features_model import FeaturesModel
 
-# TensorFlow's error on a CPU; on a GPU such a label makes the loss NaN.
+# TensorFlow's error on a CPU. On a GPU, the label makes the loss NaN instead.
 _LABEL_OUTSIDE = re.compile(
     r"label value of (\S+) which is outside the valid range of \[(\d+), (\d+)\)"
 )
@@ -119,7 +119,8 @@ def _loss(model: FeaturesModel) -> Any:
 def targets_of(x: Any, y: Any) -> Any:
     """Returns labels, or an object with their shape and dtype, or `None`.
 
-    Labels in a dict, as for a custom loss, also give `None`.
+    Returns `None` if these are unknown, or if labels are in a dict, as for a
+    custom loss.
     """
     spec = _element_spec(x)
     if spec is None:
@@ -148,10 +149,10 @@ def check_learning_rate(optimizer: keras.optimizers.Optimizer | None) -> None:
 
 
 def sentence_of(error: Exception, head: Head | None) -> str | None:
-    """Explains a data error of TensorFlow or Keras, or returns `None`.
+    """Returns an explanation of an error if bad data caused it, or `None`.
 
-    Such errors come from `tf.data` sets and generators: checking each batch
-    beforehand would slow down every step.
+    Such errors come from `tf.data` sets and generators. Their batches are not
+    checked beforehand, because this would slow down every step.
     """
     if _TEXTS.search(str(error)):
         return (

@@ -113,7 +113,7 @@ def _check_same_shapes(shapes: dict[str, Any]) -> None:
 
 
 def of_one_shape(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Reshapes inputs to one shape; a graph fails on inputs of other shapes.
+    """Reshapes inputs to one shape, so that a graph fails if shapes differ.
 
     Otherwise a mask of one row or column would broadcast, and oneDNN's kernels
     would read past the end of a mask that is too short.

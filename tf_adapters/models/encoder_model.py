@@ -56,7 +56,9 @@ class EncoderModel(FeaturesModel):
         )
 
     def hold_encoder(self) -> None:
-        """Declares that this model is about to change the encoder, if it may.
+        """Declares that this model is about to change the encoder.
+
+        Has no effect if the model does not train the encoder.
 
         Raises:
             UserError: If another model has changed the encoder.

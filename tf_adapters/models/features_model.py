@@ -34,7 +34,7 @@ class FeaturesModel(keras.Model):
         raise NotImplementedError
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        # Before Keras, which reports a list of texts as a wrong argument.
+        # Must run before Keras, whose error for a list of texts is misleading.
         self.check_features(inputs)
         return super().__call__(inputs, *args, **kwargs)
 
@@ -44,9 +44,9 @@ class FeaturesModel(keras.Model):
         """Trains the model; see `keras.Model.fit`.
 
         Raises:
-            UserError: If `x` has no token features or no rows, labels are
-                missing or do not fit the head, or the learning rate is not a
-                finite number.
+            UserError: If `x` has no token features or no rows, if labels are
+                missing or do not fit the head, or if the learning rate is not
+                a finite number.
         """
         y = data_checks.checked_labels(self, x, y)
         if isinstance(options.get("validation_data"), tuple | list):
@@ -146,7 +146,7 @@ class FeaturesModel(keras.Model):
         self, targets: Any, output_shape: tuple[int | None, ...]
     ) -> None:
         shapes = targets.shape[1:], output_shape[1:]
-        # The outputs for tokens and choices are as long as the batch's inputs.
+        # `None`: the length depends on the tokens or choices of a batch.
         if any(None in shape for shape in shapes):
             return
         labels, outputs = (ops.zeros((1, *shape)) for shape in shapes)
@@ -158,7 +158,7 @@ class FeaturesModel(keras.Model):
 
     @contextlib.contextmanager
     def _graphs_of_one_call(self) -> Iterator[None]:
-        """Drops the graphs if the call fails, as one may be incomplete."""
+        """Drops all graphs if the call fails: they may be incomplete."""
         try:
             yield
         except Exception as error:

@@ -15,7 +15,7 @@ if typing.TYPE_CHECKING:
 
 
 class Freezing:
-    """Knows a model's declared trainable variables, and the frozen ones.
+    """Records which variables of a model are trained, and which are frozen.
 
     Keras's flags are not enough: models share the encoder's variables, and
     their flags describe only the last model of that encoder.
@@ -30,7 +30,7 @@ class Freezing:
         self._of_encoder = _ids(model.declared_encoder_variables())
 
     def is_added(self, variable: keras.Variable) -> bool:
-        """Returns whether a variable is trained and not the encoder's."""
+        """Returns whether a variable trains and is not the encoder's own."""
         return id(variable) in self._added
 
     def trained(
@@ -50,22 +50,22 @@ class Freezing:
     def _ids_trained(self, model: AssembledModel) -> frozenset[int]:
         if not model.trainable:
             return frozenset()
-        # In the encoder, layers have the flags that count, not variables.
+        # In the encoder, the flags of layers count, not those of variables.
         frozen = _ids(_in_frozen_layers(model.encoder))
         added = (v for v in model.weights if self.is_added(v) and v.trainable)
         return (self._of_encoder - frozen) | _ids(added)
 
 
 def freeze_all_but_declared(model: AssembledModel) -> None:
-    """Sets each variable's flag to what method and head declare."""
+    """Sets `trainable` to `True` for declared variables, else to `False`."""
     for _, trains, variables in model.variable_groups():
         for variable in variables:
             variable.trainable = trains
 
 
 def unfreeze_layers(backbone: keras_hub.models.Backbone) -> None:
-    """Makes all layers trainable; later, only the user freezes layers."""
-    # One by one: with TensorFlow, Keras skips a flag that does not change.
+    """Makes all layers trainable, so that only users freeze layers."""
+    # One by one: with TensorFlow, Keras stops at an already trainable layer.
     for layer in backbone._flatten_layers():
         layer.trainable = True
 

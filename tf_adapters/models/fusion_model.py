@@ -46,9 +46,9 @@ def fuse(
             `adapters`. Its placement, width and activation are set to the
             members'. It also leaves out the blocks that they leave out.
         head: See `AdapterModel`.
-        adapters: List of folders and models in memory, each an `AdapterModel`,
-            which replaces `method.adapters`. You can save a fusion only if all
-            its members are folders.
+        adapters: List of folders and of models in memory (`AdapterModel`). It
+            replaces `method.adapters`. You can save a fusion only if all its
+            members are folders.
         **options: See `AdapterModel`.
 
     Raises:

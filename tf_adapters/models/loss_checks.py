@@ -1,4 +1,4 @@
-"""Warns of Keras losses that would train a model of logits wrongly."""
+"""Warns about Keras losses that are wrong for a model that returns logits."""
 
 import inspect
 from typing import Any

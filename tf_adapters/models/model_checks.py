@@ -1,4 +1,4 @@
-"""Checks what an `AdapterModel` is made of."""
+"""Checks the arguments and the weights of an `AdapterModel`."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _check_vocabulary(encoder: Encoder, head: heads.Head | None) -> None:
 def foldable(
     pairs: list[tuple[keras.Variable, Slot]],
 ) -> list[tuple[keras.Variable, Slot]]:
-    """Drops all pairs of kernel and slot whose kernel occurs repeatedly."""
+    """Returns the pairs whose kernel occurs in no other pair."""
     kernels = [id(kernel) for kernel, _ in pairs]
     return [pair for pair in pairs if kernels.count(id(pair[0])) == 1]
 

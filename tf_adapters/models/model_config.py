@@ -50,7 +50,7 @@ def arguments_config(model: AdapterModel) -> dict[str, Any]:
 
 
 def model_from(cls: type[AdapterModel], config: dict[str, Any]) -> AdapterModel:
-    """Returns a model from `config_of`, without its weights."""
+    """Recreates the model that `config_of` described, without its weights."""
     config = dict(config)
     encoder = encoder_from(config)
     del config["encoder"], config["fingerprint"]
@@ -58,7 +58,7 @@ def model_from(cls: type[AdapterModel], config: dict[str, Any]) -> AdapterModel:
 
 
 def encoder_from(config: dict[str, Any]) -> Encoder:
-    """Returns the `Encoder` from `encoder_config`, without its weights."""
+    """Recreates the `Encoder` in a configuration, without its weights."""
     fields = dict(config["encoder"])
     backbone = keras.saving.deserialize_keras_object(fields["backbone"])
     # The weights are loaded later; until then the encoder is random.
@@ -69,7 +69,7 @@ def encoder_from(config: dict[str, Any]) -> Encoder:
 def model_on(
     cls: type[AdapterModel], encoder: Encoder, config: dict[str, Any]
 ) -> AdapterModel:
-    """Returns a model of the given class and encoder.
+    """Recreates the model that `arguments_config` described, on an encoder.
 
     Args:
         cls: `AdapterModel`.

@@ -1,4 +1,4 @@
-"""Creates, reads and leaves out the slots of an `AdapterModel`."""
+"""Creates the slots of an `AdapterModel`, reads them and disables them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if typing.TYPE_CHECKING:
 def adapted_encoder(
     model: AssembledModel, encoder: Encoder
 ) -> tuple[AdaptedEncoder, list[Slot], Sequence[list[Slot]]]:
-    """Returns the encoder with a model's slots, and the slots by owner.
+    """Returns the encoder with a model's slots, and lists of these slots.
 
     Args:
         model: `AdapterModel` whose method and composition are set.
@@ -57,7 +57,7 @@ def adapted_encoder(
 
 
 def distinct(places: Iterable[dict[str, Slot]]) -> list[Slot]:
-    """Returns the slots in dicts from place to slot, each only once."""
+    """Returns the slots of several dicts, without duplicates."""
     slots = (slot for found in places for slot in found.values())
     return list({id(slot): slot for slot in slots}.values())
 
@@ -82,7 +82,7 @@ def weights_of_slot(
 
 
 def leave_out(model: AssembledModel, blocks: Collection[int]) -> None:
-    """Leaves a model's slots out of blocks; see `AdapterModel.leave_out`."""
+    """Disables a model's slots in blocks; see `AdapterModel.leave_out`."""
     _check_left_out(model, blocks)
     for block in blocks:
         # The variables remain part of the model, but are no longer used.
@@ -93,7 +93,7 @@ def leave_out(model: AssembledModel, blocks: Collection[int]) -> None:
 
 @contextlib.contextmanager
 def without(model: AssembledModel, blocks: Collection[int]) -> Iterator[None]:
-    """Leaves blocks out within a `with` block."""
+    """Disables a model's slots in some blocks, within a `with` statement."""
     before = [block.places_in_use for block in model.encoder.blocks]
     left_out = model.left_out
     model.leave_out(blocks)
@@ -107,7 +107,7 @@ def without(model: AssembledModel, blocks: Collection[int]) -> Iterator[None]:
 
 
 def _check_left_out(model: AssembledModel, blocks: Collection[int]) -> None:
-    """Raises a `UserError` if a model cannot leave its slots out of blocks."""
+    """Raises a `UserError` if a model's slots in blocks cannot be disabled."""
     if blocks and model.reparameterization.folded:
         raise UserError(
             "The trained weights are folded into the encoder's, so they "

@@ -37,7 +37,7 @@ class MultiTaskModel:
     def variable_groups(self) -> list[tuple[str, bool, list[keras.Variable]]]:
         """Returns all weights as (group, whether it trains, variables).
 
-        As `AdapterModel.variable_groups`, but each shared weight only once.
+        Like `AdapterModel.variable_groups`, but lists shared weights only once.
         """
         groups, seen = [], set()
         for task, model in self.models.items():
@@ -51,7 +51,7 @@ class MultiTaskModel:
         return groups
 
     def trained_variables(self) -> dict[str, keras.Variable]:
-        """Returns a dict from name to variable of everything that trains.
+        """Returns a dict from name to variable, of all trained variables.
 
         The names of a task's own variables begin with the task's name.
         """
@@ -105,13 +105,13 @@ class MultiTaskModel:
         encoder: tuple[str, str] | None,
         details: dict[str, Any] | None = None,
     ) -> None:
-        """Writes the weights that only one task trained as an adapter folder.
+        """Writes an adapter folder with the weights that only one task trained.
 
         Args:
             task: Name of the task.
             folder: Path.
             encoder: Name and fingerprint of the trained encoder, or `None` if
-                it was not trained.
+                the encoder was not trained.
             details: See `saving.save_adapter`.
         """
         model = self.models[task]

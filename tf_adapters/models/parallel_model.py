@@ -1,4 +1,4 @@
-"""Models of several adapters that answer next to each other."""
+"""Models that run several adapters side by side."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if typing.TYPE_CHECKING:
 
 
 class ParallelModel(FeaturesModel):
-    """Several adapters, each answering the whole batch or its own rows.
+    """Several adapters that each process the whole batch or their own rows.
 
     For batches that mix examples of many tasks in any order, see `load_bank`.
 

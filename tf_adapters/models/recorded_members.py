@@ -17,7 +17,7 @@ from tf_adapters.models.trained_members import Member
 
 
 def members_to_config(members: Sequence[Member]) -> list[dict[str, Any]]:
-    """Returns the entries for an adapter folder that describe its members.
+    """Returns an entry for each member of an adapter, for the adapter's folder.
 
     Raises:
         AdapterError: If a member is not saved in a folder.
@@ -104,7 +104,7 @@ def _find_member(
 def _check_found(
     config: list[dict[str, Any]], found: list[StoredAdapter | None]
 ) -> None:
-    """Raises an error with the names of the members that were not found."""
+    """Raises an error if any members were not found."""
     missing = [e for e, folder in zip(config, found, strict=True) if not folder]
     if not missing:
         return

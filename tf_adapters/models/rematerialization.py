@@ -71,5 +71,5 @@ def rematerialized(
 
 
 def _read(variable: keras.Variable) -> Tensor:
-    """Returns a variable's value; `convert_to_tensor` returns the variable."""
+    """Returns a variable's value; `convert_to_tensor` would not read it."""
     return ops.reshape(variable, variable.shape)

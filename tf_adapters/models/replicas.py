@@ -37,7 +37,7 @@ def sum_over_replicas(value: Tensor) -> Tensor:
     """Returns the sum of a tensor over all replicas of a training step.
 
     Args:
-        value: Tensor of one replica, as the optimizer in `fit` has it.
+        value: This replica's tensor.
     """
     if keras.backend.backend() != "tensorflow":
         return value

@@ -1,4 +1,4 @@
-"""Reads and writes adapter folders, which hold only what a method trained.
+"""Reads and writes adapter folders, which hold only the trained weights.
 
 `adapter_config.json` describes the adapter and its encoder,
 `adapter.safetensors` holds all trained variables by name, and `README.md` is a
@@ -110,7 +110,8 @@ def describe_adapter(
     """Returns the content of `adapter_config.json` for a model.
 
     Raises:
-        AdapterError: If it is a fusion or composition without known members.
+        AdapterError: If the model is a fusion or composition whose members are
+            unknown.
     """
     below = composition.all_members(model.below) if model.below else ()
     if len(model.method.adapters) + len(below) != len(model.members):
@@ -218,7 +219,7 @@ def _assign(
 
 
 def start_from(model: AdapterModel, folder: str | os.PathLike[str]) -> None:
-    """Assigns the weights of another adapter, except its head's.
+    """Assigns another adapter's weights to a model, except those of the head.
 
     Args:
         model: `AdapterModel` with a head.

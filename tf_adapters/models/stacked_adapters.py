@@ -35,9 +35,9 @@ def describe_stack(
         and `leave_out`, which are fields of `methods.Fusion`.
 
     Raises:
-        AdapterError: If the members cannot be stacked, with the setting in
-            which they differ, or if a member's weights do not match its
-            configuration.
+        AdapterError: If the members cannot be stacked (the message names the
+            setting in which they differ), or if a member's weights do not match
+            its configuration.
     """
     for member in members:
         check_stacks(member)
@@ -64,7 +64,7 @@ def describe_stack(
 
 
 def check_stacks(member: Member) -> None:
-    """Raises an `AdapterError` if a member cannot share an encoder."""
+    """Raises an error if a member cannot share an encoder with others."""
     if member.method.stacks_as is None:
         names = [name for name, cls in methods.METHODS.items() if cls.stacks_as]
         raise AdapterError(

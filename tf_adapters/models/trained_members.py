@@ -52,12 +52,12 @@ class Member:
 
     @property
     def source(self) -> Path | str:
-        """What error messages call this member."""
+        """The name of this member in error messages."""
         return self.folder or f"The model `{self.name}`"
 
     @property
     def weights_source(self) -> Path | str:
-        """What error messages call this member's weights."""
+        """The name of this member's weights in error messages."""
         if self.folder is None:
             return self.source
         return self.folder / adapter_folder.WEIGHTS_FILE
@@ -79,8 +79,8 @@ def read_members(
             have. Default: all are read.
 
     Raises:
-        AdapterError: If there are no adapters, or if one is given twice,
-            belongs to another encoder, or its folder holds no adapter.
+        AdapterError: If there are no adapters, if an adapter is given twice or
+            belongs to another encoder, or if a folder holds no adapter.
     """
     check_is_list(adapters)
     if not adapters:
@@ -114,7 +114,7 @@ def check_encoder_untrained(
     Args:
         member: `Member`.
         encoder: Its `Encoder`.
-        group: What it is a member of, for the message.
+        group: Kind of group, such as `"fusion"`, for the message.
         setting: Name of the setting that keeps Houlsby's norms frozen.
     """
     if member.method.trainable_encoder_variables(AdaptedEncoder(encoder)):
@@ -136,7 +136,7 @@ def check_is_list(adapters: object) -> None:
 
 
 def _path_of(adapter: str | Path | AdapterModel, member: Member) -> Path:
-    """Returns the source of a member's name: address, folder, or name."""
+    """Returns the path from which a member's display name is made."""
     if hub_address.is_address(adapter):
         # Its folder in the Hub's cache is named after a commit.
         return Path(hub_address.name_of(adapter))

@@ -42,7 +42,7 @@ def variable_groups(
 
 
 def trained_additions(model: AssembledModel) -> list[keras.Variable]:
-    """Returns what a new `AdapterModel` trains in addition to the encoder.
+    """Returns the variables that a new model trains besides the encoder's.
 
     Call it on a new model, because the flags may change later: a model that the
     user freezes for a while must still be saved completely.
@@ -55,7 +55,7 @@ def trained_additions(model: AssembledModel) -> list[keras.Variable]:
 def by_stored_name(
     variables: Iterable[keras.Variable],
 ) -> dict[str, keras.Variable]:
-    """Returns a dict from a variable's name in adapter folders to itself.
+    """Returns a dict from names, as in adapter folders, to variables.
 
     Raises:
         UserError: If two variables have the same name.

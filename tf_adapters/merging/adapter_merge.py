@@ -1,4 +1,4 @@
-"""Combines the adapters to merge with a way to merge them."""
+"""Merges given adapters in a given way, for any weights."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -23,7 +23,7 @@ from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.models.adapter_model import AdapterModel
 
-# Maps each way to whether the weights are divided by their sum.
+# Maps each way to merge to whether the weights are divided by their sum.
 WAYS = {
     "mean": True,
     "matched_mean": True,
@@ -125,7 +125,7 @@ class AdapterMerge:
         ]
 
     def checked_weights(self, weights: Sequence[float] | None) -> list[float]:
-        """Returns a weight for each adapter; for a mean, their sum is 1."""
+        """Returns a weight for each adapter. For a mean, they sum to 1."""
         number, is_mean = len(self.members), WAYS[self.how]
         if weights is None and is_mean:
             weights = [1.0] * number
@@ -170,7 +170,7 @@ class AdapterMerge:
     def assign(
         self, model: AdapterModel, weights: Sequence[float] | np.ndarray
     ) -> None:
-        """Assigns the merge with other weights to a model of `make_model`."""
+        """Merges with new weights into a model that `make_model` returned."""
         tensors = {
             **weights_by_slot.to_tensors(self._combined(weights)),
             **weights_by_slot.of_head(self.target.tensors),
@@ -194,7 +194,7 @@ def _index_of(
     head_of: str | Path | AdapterModel | None,
     adapters: Sequence[str | Path | AdapterModel],
 ) -> int:
-    """Returns the index in `adapters` of `head_of`, by default the last."""
+    """Returns the index of `head_of` in `adapters`, by default the last."""
     if head_of is None:
         return len(adapters) - 1
     for index, adapter in enumerate(adapters):

@@ -54,7 +54,7 @@ def _joined_slot(
 def cut_to_rank(
     member: dict[str, dict[str, np.ndarray]], rank: int
 ) -> dict[str, dict[str, np.ndarray]]:
-    """Returns the LoRA of lower rank with the closest products.
+    """Returns the LoRA of a lower rank that best approximates a given LoRA.
 
     Keeps the largest singular values of each product `A B` and puts their
     square roots into both factors. The product itself is never computed.

@@ -69,7 +69,7 @@ def matched_loras(
     member: dict[str, dict[str, np.ndarray]],
     reference: dict[str, dict[str, np.ndarray]],
 ) -> dict[str, dict[str, np.ndarray]]:
-    """Returns a LoRA with the order and signs of its ranks as in another one.
+    """Returns a LoRA with ranks reordered and signs flipped to match another.
 
     The similarity of two ranks is the inner product of their matrices `a b`, so
     no texts are needed. Only order and sign are matched, although the product
@@ -91,7 +91,7 @@ def _matched_lora(
     downs = reference["down_kernel"].T @ arrays["down_kernel"]
     ups = reference["up_kernel"] @ arrays["up_kernel"].T
     order = best_order(downs * ups)
-    # Flip the signs of both factors or of none, so the product is unchanged.
+    # Flip the signs of both factors or of neither, to keep the product.
     turns = np.where(np.diag(downs[:, order] + ups[:, order]) < 0, -1, 1)
     reordered = _reordered(arrays, order)
     return {

@@ -42,7 +42,7 @@ def merge_adapters(
             outputs. `"output_sum"`: the same for the sum; negative weights
             subtract.
         weights: Number for each adapter. For a mean they are divided by their
-            sum, and the default is equal weights. A sum requires them.
+            sum, and the default is equal weights. A sum has no default.
         head_of: Element of `adapters` that provides the head. Default: the
             last one.
         inputs: Dict of features of some hundred texts, required to match the
@@ -53,8 +53,9 @@ def merge_adapters(
         **options: See `AdapterModel`.
 
     Raises:
-        UserError: If an adapter is missing, damaged or of another encoder, if
-            they do not fit one another, or an argument is wrong.
+        UserError: If an adapter is missing or damaged or belongs to another
+            encoder, if adapters do not fit one another, or if an argument is
+            wrong.
 
     Examples:
         >>> method = methods.Pfeiffer(units=8)

@@ -60,7 +60,7 @@ def model_of_member(member: Member, encoder: Encoder) -> AdapterModel:
     """Returns the `AdapterModel` of a single member.
 
     Raises:
-        AdapterError: If its weights do not match its configuration.
+        AdapterError: If the member's weights do not match its configuration.
     """
     model = AdapterModel(encoder, member.method, member.head)
     adapter_folder.assign_tensors(

@@ -3,8 +3,8 @@
 LoraHub (Huang et al. 2023, arXiv:2307.13269) minimizes the loss on a few
 examples plus 0.05 times the mean of the weights' absolute values, with each
 weight from -1.5 to 1.5, in a few dozen evaluations. It lets Nevergrad choose
-the algorithm; here it is the Nelder-Mead simplex, which starts with no adapter
-at all and with each adapter alone.
+the algorithm. Here it is the Nelder-Mead simplex, which first tries no adapter
+at all and each adapter alone.
 """
 
 from collections.abc import Callable

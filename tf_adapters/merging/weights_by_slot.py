@@ -7,7 +7,7 @@ which have no bias and no activation.
 
 import numpy as np
 
-# The output is linear in these: negating them negates the adapter.
+# The output is linear in these weights: negating them negates the output.
 UP = ("up_kernel", "up_bias")
 
 
@@ -41,5 +41,5 @@ def to_tensors(
 
 
 def of_head(tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Returns the head's weights from an adapter's."""
+    """Returns the head's weights from all weights of an adapter."""
     return {k: v for k, v in tensors.items() if k.startswith("head/")}

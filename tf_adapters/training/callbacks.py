@@ -122,8 +122,8 @@ class LoopCallbacks:
             callbacks, add_history=False, add_progbar=False, epochs=epochs
         )
         self._has_any = bool(callbacks)
-        # Whether a callback is called after batches. Reading their losses
-        # then waits for the device.
+        # Whether any callback is called after batches. Reading the losses of
+        # a batch waits for the device.
         self.want_batches = any(map(_overrides_batch_end, callbacks))
         self._logs = {}
         if callbacks:

@@ -1,4 +1,4 @@
-"""Stops at losses, gradients and weights that are not finite."""
+"""Raises errors if losses, gradients or weights are not finite."""
 
 import typing
 
@@ -51,7 +51,7 @@ def check_steps(
 
 
 def are_finite(norms: Tensor) -> np.ndarray:
-    """Returns whether all norms `(steps, variables)` of a step are finite."""
+    """Returns, for each row of `norms`, whether all its norms are finite."""
     return np.isfinite(np.asarray(norms)).all(axis=-1)
 
 
@@ -78,7 +78,7 @@ def check_weights(
 
     Args:
         trainer: See `TrainerProtocol`.
-        weights: Array of each of its variables.
+        weights: List with an array for each of the trainer's variables.
         step: Number of steps done.
         epoch: Number of the epoch.
     """

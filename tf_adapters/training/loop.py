@@ -117,7 +117,7 @@ class Loop:
             self.callbacks.train_ends()
         assign_values(self.trainer.variables, self.progress.best_weights)
         if self.predictions is None:
-            # The run was resumed, and no validation since then was better.
+            # Since the run was resumed, no validation was better.
             _, self.predictions = self.trainer.judge(self.validation)
         return self._summary()
 

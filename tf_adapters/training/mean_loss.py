@@ -17,7 +17,7 @@ _AT_ONCE = 1024
 def mean_loss(
     head: Any, outputs: Iterable[np.ndarray], examples: Examples
 ) -> float:
-    """Returns the mean of a head's loss over the terms of all examples.
+    """Returns the mean of a head's loss over the loss terms of all examples.
 
     Args:
         head: A head, see `tf_adapters.heads`.

@@ -17,11 +17,11 @@ if typing.TYPE_CHECKING:
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class LinearWarmupAndDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Grows from 0 to `peak` over the warm-up, then falls to 0.
+    """Learning rate that grows from 0 to `peak`, then falls to 0 or stays.
 
     Args:
         peak: Highest learning rate.
-        total_steps: Number of steps after which the rate is 0.
+        total_steps: Number of steps after which a decaying rate is 0.
         warmup_steps: Number of steps until the rate is highest.
         decays: Whether the rate decays after the warm-up or stays constant.
             Defaults to `True`.

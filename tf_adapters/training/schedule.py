@@ -62,7 +62,7 @@ class Schedule:
         A list ends whenever the host has something to do between steps.
 
         Args:
-            plan: The batches of an epoch that are left.
+            plan: The remaining batches of an epoch.
             steps_done: Number of steps before them.
         """
         loop = []
@@ -96,7 +96,7 @@ class Schedule:
 def _plans(
     plan: Callable[[int], list[Batch]], settings: TrainConfig
 ) -> Iterator[list[Batch]]:
-    """Yields each epoch's batches until epochs and steps suffice."""
+    """Yields each epoch's batches until `epochs` and `min_steps` are met."""
     epoch, steps = 0, 0
     while epoch < settings.epochs or steps < (settings.min_steps or 0):
         batches = plan(epoch)
@@ -107,7 +107,7 @@ def _plans(
 def _first_steps(
     plans: Iterable[list[Batch]], max_steps: int | None
 ) -> list[list[Batch]]:
-    """Returns each epoch's batches, at most `max_steps` in total if given."""
+    """Returns each epoch's batches, cut off after `max_steps` if given."""
     kept, left = [], max_steps
     for plan in plans:
         plan = plan[:left]

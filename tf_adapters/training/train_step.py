@@ -20,7 +20,7 @@ if typing.TYPE_CHECKING:
 
 
 class TrainStep:
-    """Trains variables for one batch: gradients, clipping, optimizer.
+    """Trains variables on one batch: gradients, clipping, optimizer.
 
     Gradients are summed over replicas, then clipped by their global norm, then
     applied. This is the same under all strategies.
@@ -63,7 +63,7 @@ class TrainStep:
         iterator: tf.data.Iterator | tf.distribute.DistributedIterator,
         steps: tf.Tensor,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Trains batches; returns losses `(steps,)` and norms of gradients.
+        """Trains on batches; returns losses `(steps,)` and gradient norms.
 
         Args:
             iterator: Distributed iterator over features of batches.
@@ -90,7 +90,7 @@ class TrainStep:
     def on_replicas(
         self, features: dict[str, Any]
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Trains one batch; returns its loss and the norms of gradients.
+        """Trains on one batch; returns its loss and the gradient norms.
 
         Args:
             features: Features of a batch from a distributed iterator.
@@ -123,7 +123,10 @@ class TrainStep:
     def _replica_gradients(
         self, features: dict[str, tf.Tensor]
     ) -> tuple[tf.Tensor, list[tf.Tensor], tf.Tensor]:
-        """Returns one replica's loss, and summed gradients and their norms."""
+        """Returns one replica's loss, summed gradients, and their norms.
+
+        The gradients are summed over all replicas.
+        """
         replica = tf.distribute.get_replica_context()
         loss, gradients = accumulation.accumulate(
             lambda part, number: self._gradients(part, number, replica),
@@ -176,7 +179,7 @@ class TrainStep:
         number: int | tf.Tensor,
         replica: tf.distribute.ReplicaContext,
     ) -> tf.Tensor:
-        """Returns a part's share of the batch's mean loss and the penalty."""
+        """Returns one part's share of the batch's mean loss plus penalty."""
         inputs = without(features, ("indices", "targets", "weights"))
         seed = self.dropout_seed(replica, number)
         outputs = self.model(inputs, training=True, seed=seed)

@@ -187,7 +187,7 @@ class Trainer:
 
         Args:
             step: See `evaluation`.
-            batches: Some of the features from `evaluation`.
+            batches: Features of batches, from the iterator of `evaluation`.
         """
         at_once = 2 if self.strategy.num_replicas_in_sync == 1 else 1
         yield from graphs.map_in_order(step, batches, at_once)

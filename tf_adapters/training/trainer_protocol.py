@@ -23,7 +23,7 @@ class TrainerProtocol(Protocol):
         metric_names: Names of metrics that `judge` returns. The first one
             selects the weights to keep.
         variables: The trained `keras.Variable`s.
-        names: Their names.
+        names: The names of these variables.
         optimizer: `AdamWOfSums`, after `prepare_training` was called. If it has
             a `loss_scale`, steps with norms that are not finite are skipped.
     """

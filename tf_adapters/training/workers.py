@@ -22,7 +22,7 @@ from tf_adapters.common.errors import Stopped
 # Maximum number of bytes per message: sizes are int32, and a message takes
 # several times its size in memory.
 _AT_ONCE = 1 << 28
-# Errors of an operation between workers if one of them is gone.
+# Errors of an operation between workers if one worker is gone.
 _LOST = (
     tf.errors.AbortedError,
     tf.errors.CancelledError,
@@ -108,7 +108,7 @@ def wait_for_all(strategy: tf.distribute.Strategy) -> None:
 def gather_bytes(
     strategy: tf.distribute.Strategy, content: bytes
 ) -> list[bytes]:
-    """Returns a list of all workers' bytes, without empty ones, on each."""
+    """Returns all workers' contents on each worker, without empty ones."""
     number = _first_replica(strategy)
     sizes = np.zeros(strategy.num_replicas_in_sync, "int32")
     sizes[number] = len(content)
@@ -172,7 +172,7 @@ def gather_rows(
 
 @contextlib.contextmanager
 def losses_as_stops(strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Raises `Stopped` if another worker is lost in the `with` block.
+    """Raises `Stopped` if another worker is lost during a `with` block.
 
     Raises:
         Stopped: If a worker is lost. Starting the same command again on all

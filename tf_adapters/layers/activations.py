@@ -29,9 +29,10 @@ def gelu_tanh(x: Tensor) -> Tensor:
 
 
 def gated(activation: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """Returns the function `activation(a) * b` of `[a, b]` on the last axis.
+    """Returns the function `[a, b] -> activation(a) * b`.
 
-    With GELU it is GeGLU (Shazeer 2020, arXiv:2002.05202).
+    `a` and `b` are the halves of the last axis. With GELU, this is GeGLU
+    (Shazeer 2020, arXiv:2002.05202).
     """
 
     def function(x: Tensor) -> Tensor:

@@ -36,9 +36,9 @@ class AdapterFusion(Float32Layer):
     `a_n . U_n^T g + b_n . g` with `g = K^T q`, and the sum is one product of
     all `p_n a_n` with all `U_n`. Memory therefore grows with `N m` instead of
     `N d`. In addition to the adapters, each token costs three products with
-    matrices of shape `(d, d)`, for any `N`. In training, and if there are more
-    tokens than the `N m` units, the weights are multiplied with each other
-    first, and a token costs none of these products.
+    matrices of shape `(d, d)`, for any `N`. In training, and in float32 also if
+    there are more tokens than the `N m` units, the weights are multiplied with
+    each other first, and a token costs none of these products.
 
     The adapters' weights are frozen. The fusion trains `3 d^2 + d` weights, or
     `2 d^2 + d` if `value` is `"static"`.
@@ -104,7 +104,7 @@ class AdapterFusion(Float32Layer):
         self.down_bias = frozen((stacked,), "down_bias")
         self.up_kernel = frozen((stacked, width), "up_kernel")
         self.up_bias = frozen((self.num_adapters, width), "up_bias")
-        # As in the authors' library; the paper gives only the start of V.
+        # As in the authors' library. The paper specifies only how `V` starts.
         normal = keras.initializers.RandomNormal(stddev=0.02)
         self.query_kernel = self.add_weight(
             (width, width), normal, name="query_kernel"
@@ -157,7 +157,7 @@ class AdapterFusion(Float32Layer):
         up_kernel: Tensor,
         up_bias: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Multiplies the tokens by one weight matrix after the other."""
+        """Multiplies the tokens by each weight matrix in turn."""
         query = dense(inputs, self.query_kernel, self.query_bias)
         key_query = dense(query, ops.transpose(self.key_kernel))
         seen = dense(key_query, ops.transpose(up_kernel))

@@ -55,7 +55,7 @@ class NoPositions:
 def by_head(x: Tensor, num_heads: int) -> Tensor:
     """Reshapes `(batch, tokens, d)` to `(batch, heads, tokens, d / heads)`."""
     head_width = x.shape[-1] // num_heads
-    # Converters to ONNX follow one unknown dimension, not two.
+    # Converters to ONNX can follow only one unknown dimension.
     x = ops.reshape(x, (ops.shape(x)[0], -1, num_heads, head_width))
     return ops.transpose(x, (0, 2, 1, 3))
 

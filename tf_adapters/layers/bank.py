@@ -1,4 +1,4 @@
-"""Stacks of several adapters of one kind, of which each example uses one."""
+"""Stacks of adapters of one kind. Each example uses one adapter."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -14,7 +14,7 @@ _KEEPS_TOKENS = contextvars.ContextVar("keeps_tokens", default=False)
 
 @contextlib.contextmanager
 def without_flattening() -> Iterator[None]:
-    """Makes `dense` multiply without flattening the tokens, in its block.
+    """Stops `dense` from flattening the tokens, within a `with` statement.
 
     Converters of graphs to other formats cannot follow the reshaping of a
     tensor whose batch size and length are unknown.
@@ -43,8 +43,8 @@ def dense(
         x: Float tensor of shape `(..., d)`.
         kernel: Weights of shape `(d, m)`, which are cast to the type of `x`.
         bias: Weights of shape `(m,)`, or `None` (default).
-        activation: Function of `(..., m)`, or `None` (default). Gated ones
-            return fewer channels.
+        activation: Function of `(..., m)`, or `None` (default). Gated
+            activations return fewer channels.
 
     Returns:
         Float tensor of shape `(..., m)`.

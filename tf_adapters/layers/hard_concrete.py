@@ -98,7 +98,7 @@ class HardConcreteGates(Float32Layer):
         )
 
     def reopen(self) -> None:
-        """Makes gates trainable again that an earlier training left at 0 or 1.
+        """Makes gates trainable again after an earlier training fixed them.
 
         Closed gates return to their initial logit. Open gates stay open, at a
         logit that is small enough for training to change it.

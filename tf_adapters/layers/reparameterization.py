@@ -19,9 +19,9 @@ if typing.TYPE_CHECKING:
     from tf_adapters.layers.slot import Slot
     from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
-# Replaces the slashes of a variable's path in the name of its layer. Keras does
-# not allow slashes in names, and PyTorch does not allow dots. Adapter folders
-# use dots instead, and always have.
+# Replaces the slashes of a variable's path in a layer's name. Keras does not
+# allow slashes in names, and PyTorch does not allow dots. Adapter folders of
+# all versions use dots instead.
 _SEPARATOR = "--"
 
 
@@ -206,7 +206,7 @@ class Reparameterization(Float32Layer):
                 self.unfold()
 
     def restart(self) -> None:
-        """Makes the variables' current values the initial ones of mixout."""
+        """Sets mixout's initial values to the variables' current values."""
         for variable, function in self._pairs():
             if hasattr(function, "start_from"):
                 function.start_from(ops.convert_to_numpy(variable))

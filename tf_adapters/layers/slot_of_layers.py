@@ -10,7 +10,7 @@ from tf_adapters.layers.slot import Slot
 
 
 class SlotOfLayers(Slot):
-    """A slot that builds its layers with its own input shape."""
+    """A slot that builds its layers with the slot's own input shape."""
 
     def build(self, input_shape: Sequence[Any] | None = None) -> None:
         for layer in self._flatten_layers(include_self=False, recursive=False):

@@ -28,8 +28,8 @@ class StatelessSeeds(keras.random.SeedGenerator):
 
     DRAWS_PER_PASS = 1 << 10
     PLACES = 1 << 16
-    # Draws that are kept free for `of_step` and for sequences that start up to
-    # 2 later.
+    # Draws that are kept free: for `of_step`, and because sequences start at up
+    # to `seed + 2`.
     _RESERVED = 3
 
     def __init__(self, seed: Tensor) -> None:
@@ -53,7 +53,7 @@ class StatelessSeeds(keras.random.SeedGenerator):
         return seed
 
     def _drawn_seed(self) -> Tensor:
-        # The seed before the first one, which is not used otherwise.
+        # The seed before the first draw's, which has no other use.
         before = StatelessSeeds(self.seed - self._pair(0, 1))
         drawn = keras.random.randint((2,), 0, 2**31 - 1, seed=before)
         return ops.cast(drawn, self.seed.dtype)
@@ -74,8 +74,8 @@ class StatelessSeeds(keras.random.SeedGenerator):
         return StatelessSeeds(self.seed - place + last)
 
 
-# Maximum number of replicas times parts of a batch. Each takes four numbers, of
-# which the sequences of a pass use three.
+# Maximum number of replicas times parts of a batch. Each place takes four
+# numbers; the sequences of a pass use three of them.
 MAX_PLACES = StatelessSeeds.PLACES // 4
 MAX_SEED = 2**32 - 1
 # 2**32 divided by the square of the golden ratio, so its first multiples are

@@ -116,7 +116,7 @@ class Reparameterization(Float32Layer):
         ]
 
     def computed(self) -> list[keras.Variable]:
-        """Returns the variables that have a function."""
+        """Returns the variables whose values a function computes."""
         return [variable for variable, _ in self._pairs()]
 
     def scope(

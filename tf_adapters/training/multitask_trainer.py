@@ -1,4 +1,4 @@
-"""Trains several models that share variables, one of them per batch."""
+"""Trains several models that share variables, one model per batch."""
 
 from __future__ import annotations
 

@@ -203,5 +203,5 @@ def _check_places(parts: int, strategy: tf.distribute.Strategy) -> None:
 
 
 def without(features: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """Returns a dict of features without some of them."""
+    """Returns a dict of features without those in `names`."""
     return {key: v for key, v in features.items() if key not in names}

@@ -149,7 +149,7 @@ class Classification(TextHead):
     def has_temperature(self) -> bool:
         """Whether the outputs are known to be logits of the classes.
 
-        If a subclass overrides `predictions`, this is not known.
+        If a subclass overrides `predictions`, this is not known, thus false.
         """
         return type(self).predictions is Classification.predictions
 

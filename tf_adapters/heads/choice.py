@@ -128,7 +128,7 @@ class Choice(ValueHead):
         if not self.blank:
             return question, choice
         before, _, after = question.partition(self.blank)
-        # ASCII only, as in a SavedModel.
+        # Strips ASCII spaces only, as an exported SavedModel does.
         spaces = " \t\n\r\f\v"
         return before.strip(spaces), (choice + after).strip(spaces)
 
@@ -162,7 +162,7 @@ class Choice(ValueHead):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns the dict of `ValueHead` and the choices' probabilities."""
+        """Returns targets, predictions and probabilities of all choices."""
         there = [
             np.asarray(row)[np.asarray(row) > ABSENT / 2] for row in outputs
         ]

@@ -27,12 +27,12 @@ class ChoiceLayer(Float32Layer):
         hidden_dropout_rate: See `LinearLayer`.
         **kwargs: See `keras.layers.Layer`.
 
-    The model's inputs are `(batch, choices, tokens)`. A choice without tokens
-    does not exist.
+    The model's inputs have shape `(batch, choices, tokens)`. Questions with
+    fewer choices are padded with choices that have no tokens.
 
     Returns:
-        Float32 tensor `(batch, choices)`. It is `ABSENT` for choices that do
-        not exist.
+        Float32 tensor `(batch, choices)`. The scores of padding choices are
+        `ABSENT`.
 
     Raises:
         UserError: If `padding_mask` does not have three axes.
@@ -61,7 +61,7 @@ class ChoiceLayer(Float32Layer):
 
     @property
     def output_shape(self) -> tuple[None, None]:
-        """For Keras's `summary`."""
+        """The output shape that Keras's `summary` prints."""
         return (None, None)
 
     @property

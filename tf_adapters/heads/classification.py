@@ -106,8 +106,8 @@ class Classification(TextHead):
             `("balanced",)`. The latter sets the factor of class `c` to
             `n / (k n_c)`, as in scikit-learn, where `n_c` of the `n` training
             rows belong to class `c`, and `k` is the number of classes.
-        temperature: Divisor of the logits in probabilities. Defaults to 1;
-            `train.calibrate` fits it.
+        temperature: Number by which logits are divided before the softmax that
+            gives probabilities. Defaults to 1; `train.calibrate` fits it.
         label_smoothing: Share of each target that is spread evenly over all
             classes, including the right one (Szegedy et al. 2016, section 7).
             A number in `[0, 1)`; defaults to 0. As in Keras, a class weight
@@ -149,7 +149,7 @@ class Classification(TextHead):
     def has_temperature(self) -> bool:
         """Whether the outputs are known to be logits of the classes.
 
-        This is not known of a subclass that overrides `predictions`.
+        If a subclass overrides `predictions`, this is not known, thus false.
         """
         return type(self).predictions is Classification.predictions
 
@@ -165,7 +165,7 @@ class Classification(TextHead):
             )
 
     def for_rows(self, rows: list[dict[str, Any]]) -> Self:
-        """Returns the head with balanced class weights as numbers.
+        """Returns the head with its `"balanced"` class weights as numbers.
 
         Raises:
             UserError: If the weights are balanced and a class has no rows.
@@ -229,7 +229,10 @@ class Classification(TextHead):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns the dict of `ValueHead` and each row's probabilities."""
+        """Returns targets and predictions, and probabilities of all classes.
+
+        The probabilities are missing if `has_temperature` is false.
+        """
         compared = super().compare(outputs, targets)
         if self.has_temperature:
             compared["probabilities"] = rounded(self._probabilities(outputs))

@@ -1,4 +1,4 @@
-"""The layers of heads: dropout, an optional dense layer and a linear one."""
+"""The layers of heads: dropout, an optional dense and a linear layer."""
 
 import typing
 from typing import Any
@@ -34,7 +34,7 @@ def width_of(input_shape: Any) -> int:
 
 
 def hidden_options(head: Any) -> dict[str, Any]:
-    """Returns the arguments of a layer's constructor for a head's hidden layer.
+    """Returns a head's hidden-layer settings as arguments for its layer.
 
     Args:
         head: `Head` with `hidden_layer` and `hidden_dropout_rate`; see
@@ -102,7 +102,7 @@ class DropoutAndLinearLayer(Float32Layer):
 
     @property
     def kernel_after_dropout(self) -> keras.Variable | None:
-        """The kernel to which mixout applies, or `None` with a dense layer."""
+        """The kernel for mixout, or `None` if there is a dense layer."""
         return self.kernel if self.hidden_activation is None else None
 
     def project(self, x: Tensor, seeds: "StatelessSeeds | None") -> Tensor:
@@ -155,7 +155,7 @@ class LinearLayer(DropoutAndLinearLayer):
 
     @property
     def output_shape(self) -> tuple[None, int]:
-        """For Keras's `summary`."""
+        """The output shape that Keras's `summary` prints."""
         return (None, self.num_outputs)
 
     def call(
@@ -171,5 +171,5 @@ def check_reads(reads: str) -> None:
     check_known("reads", reads, READS)
 
 
-# The earlier name, which custom heads may still use.
+# The earlier name of `LinearLayer`, which custom heads may still use.
 LinearHead = LinearLayer

@@ -186,7 +186,7 @@ class MaskedLM(Head):
         )
 
     def _count(self, ids: np.ndarray, special: list[int]) -> int:
-        """Returns the number of tokens to hide: at least 1 if there are any."""
+        """Returns the number of tokens to hide; it is 0 only without tokens."""
         inside = np.count_nonzero(np.isin(ids, special, invert=True))
         return min(inside, max(1, round(self.mask_share * inside)))
 
@@ -224,7 +224,7 @@ class MaskedLM(Head):
 
         `masks` has a list for each mask in the row's texts, in order. Each list
         has dicts with `token` (see `vocabulary.token_texts`) and `probability`.
-        It is empty if the mask was cut off from the input.
+        A mask's list is empty if the mask was cut off from the input.
         """
         return source.answers(outputs)
 
@@ -232,7 +232,7 @@ class MaskedLM(Head):
 def _plain_texts(
     rows: list[dict[str, Any]], fields: Sequence[str]
 ) -> tuple[list[dict[str, str]], Sequence[str]]:
-    """Joins texts so that each row has one or two; also returns their keys."""
+    """Joins texts to one or two for each row; also returns their keys."""
     plain = [{field: _joined(row[field]) for field in fields} for row in rows]
     if len(fields) < 3:
         return plain, fields

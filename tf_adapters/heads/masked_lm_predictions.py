@@ -75,7 +75,7 @@ def make_mask_source(
         token_ids: Token ids of each row's input, including special tokens.
         vocabulary_size: Number of tokens that can be predicted.
     """
-    # The packer also ignores NUL characters.
+    # Ignores NUL characters, as the packer does.
     texts = [[row[field].replace("\0", "") for field in fields] for row in rows]
     mask = packer.mask
     ranks = [
@@ -90,7 +90,7 @@ def make_mask_source(
 def _ranks(
     numbers: list[int], ids: np.ndarray, packer: "Packer"
 ) -> list[int | None]:
-    """Returns an entry of `MaskSource.ranks`. Each text may have been cut.
+    """Returns a row's entry of `MaskSource.ranks`. Its texts may have been cut.
 
     Args:
         numbers: List with the number of masks in each text.
@@ -99,7 +99,7 @@ def _ranks(
     """
     special = packer.special_tokens
     ends = np.isin(ids[1:], (*special.separators, special.end))
-    # The end of the first text; texts do not contain special tokens.
+    # The first special token ends the first text, as texts contain none.
     end = 1 + ends.argmax()
     indices = np.flatnonzero(ids == packer.mask_id)
     kept = (np.sum(indices < end), np.sum(indices > end))

@@ -1,8 +1,7 @@
 """Metrics of the papers, computed over a whole set.
 
-The mean of F1, of the Matthews correlation or of a correlation over batches
-differs from its value over the set, so these functions must not be called with
-batches.
+Averaging F1 or a correlation over batches does not give its value over the
+whole set. Therefore, do not call these functions for each batch.
 """
 
 from collections.abc import Callable

@@ -131,7 +131,7 @@ class MultiLabel(TextHead):
         ]
 
     def answer(self, outputs: Tensor) -> dict[str, Tensor]:
-        """Returns the probability of each class, and if it is predicted."""
+        """Returns each class's probability, and whether it is predicted."""
         probabilities = ops.sigmoid(outputs)
         return {
             "probabilities": probabilities,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 H = TypeVar("H", bound=Head)
 
-# Name to class; `register` fills it.
+# Maps names to classes; `register` fills it.
 HEADS = Registry("head", "@tf_adapters.heads.register")
 
 
@@ -31,7 +31,7 @@ def register(
     Args:
         name: String that selects the head with `head` in a task file and
             identifies it in adapter folders.
-        kind: `OutputKind`. Required unless there is one of this name.
+        kind: `OutputKind`. Required unless a kind of this name exists.
 
     Raises:
         UserError: If the class is not a `Head`, the name is taken, or `kind` is
@@ -63,7 +63,7 @@ def for_task(
         **settings: Fields of the head that replace its defaults.
 
     Raises:
-        UserError: If the head does not have a setting, or a value is invalid.
+        UserError: If a setting is unknown, or its value is invalid.
     """
     cls = HEADS[task.head]
     fields = {field.name for field in dataclasses.fields(cls)} - {"labels"}

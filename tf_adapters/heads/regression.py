@@ -84,5 +84,5 @@ class Regression(VectorHead):
         ]
 
     def answer(self, outputs: Tensor) -> dict[str, Tensor]:
-        """Returns a dict with the predicted numbers, `score`."""
+        """Returns a dict with the predicted numbers as `score`."""
         return {"score": outputs[:, 0]}

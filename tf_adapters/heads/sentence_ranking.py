@@ -1,4 +1,4 @@
-"""A vector for each text, trained to find the text that belongs to another."""
+"""Text vectors, trained so that related texts have a high cosine."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -27,14 +27,15 @@ class SentenceRanking(TextVectorHead):
     logits (multiple negatives ranking; Henderson et al. 2017, arXiv:1705.00652,
     section 4; Reimers' scale of 20).
 
-    Positives of an equal anchor, and the anchor itself, do not count as
-    negatives. A text that occurs several times counts once.
+    The anchor itself, and the positives of other rows with an equal anchor, do
+    not count as negatives. A text that occurs several times counts once.
 
-    Negatives come from the rows that are computed together: with several
-    replicas of a `tf.distribute` strategy, those of one replica; with
-    `train.accumulation_steps`, those of one part of the batch. A larger batch
-    on each device therefore makes the task harder. Rows that only pad a batch
-    to a fixed size (`data.batching=fixed`) add their texts as negatives.
+    Negatives come from the rows that are computed together. With several
+    replicas of a `tf.distribute` strategy, these are the rows of one replica.
+    With `train.accumulation_steps`, these are the rows of one part of the
+    batch. A larger batch on each device therefore makes the task harder. Rows
+    that only pad a batch to a fixed size (`data.batching=fixed`) add their
+    texts as negatives.
 
     Metrics rank all positives and negatives of a split for each anchor.
 
@@ -113,13 +114,17 @@ class SentenceRanking(TextVectorHead):
 
 
 def _are_no_negatives(targets: Tensor) -> Tensor:
-    """Returns which candidates are not negatives of a row, `(batch, texts)`.
+    """Returns which candidates are not negatives of each row.
 
-    These are positives of an equal anchor (also the row's own), the anchor
-    itself, and repetitions of an earlier candidate.
+    The candidates are all texts except the anchors. The entry is true for the
+    anchor itself, for positives of rows with an equal anchor (including the row
+    itself), and for repetitions of an earlier candidate.
 
     Args:
         targets: `(batch, texts of a row)`, numbers of the texts.
+
+    Returns:
+        Boolean tensor `(batch, candidates)`.
     """
     anchors, positives = targets[:, 0], targets[:, 1]
     candidates = ops.reshape(targets[:, 1:], (-1,))

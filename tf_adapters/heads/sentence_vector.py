@@ -136,10 +136,11 @@ class SentenceVector(TextVectorHead):
 
     Attributes:
         token_pooling: See `TextVectorHead`.
-        lowest_score: Score that becomes 0. `None` (default): the smallest score
-            in a run's training data, or of the task if it states its range.
-            Outside of runs, 0.
-        highest_score: Score that becomes 1; likewise.
+        lowest_score: Score that is scaled to 0. `None` (default): in a run, the
+            minimum of the task's range of labels if it has one, otherwise the
+            smallest score in the training data. Outside of runs, 0.
+        highest_score: Score that is scaled to 1. `None` (default): in a run,
+            the maximum of that range, or the largest score. Outside of runs, 1.
 
     Examples:
         >>> head = heads.SentenceVector(lowest_score=0, highest_score=5)
@@ -172,7 +173,7 @@ class SentenceVector(TextVectorHead):
         return cls(**{**own, **settings})
 
     def for_rows(self, rows: list[dict[str, Any]]) -> Self:
-        """Returns the head with the range of the rows' labels, if it has none.
+        """Returns the head with missing score limits set from the rows' labels.
 
         Raises:
             UserError: If all labels are equal.

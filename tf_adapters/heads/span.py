@@ -117,7 +117,7 @@ class Span(Head):
         return Examples(ids, segments, targets, counts, source, pad_id=pad_id)
 
     def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
-        """Returns the mean cross-entropy of both ends, `(batch,)`.
+        """Returns the mean cross-entropy of first and last token, `(batch,)`.
 
         It is 0 for examples without a target.
         """
@@ -139,7 +139,7 @@ class Span(Head):
 
         Returns:
             List with a list of `(text, begin, score)` for each row, best answer
-            first. It is empty if no window has an answer.
+            first. A row's list is empty if none of its windows has an answer.
         """
         found = [[] for _ in source.texts]
         for output, window in zip(outputs, source.windows, strict=True):
@@ -199,7 +199,7 @@ class Span(Head):
         """Returns the right answers and the best predicted answer of each row.
 
         The predicted answer is `""` if there is none. `probabilities` has its
-        probability among the best answers.
+        probability relative to the other best answers.
         """
         found = [_decoded(a) for a in self.predictions(outputs, source)]
         return {

@@ -28,8 +28,8 @@ class Window:
         begin: Index of the part's first token in the input.
         first: Index of the part's first token in the text.
         length: Number of tokens in the part.
-        is_widest: Boolean array, `(length,)`. Whether this is the first window
-            in which the token has the most context.
+        is_widest: Boolean array `(length,)`. Whether this is the window in
+            which the token has the most context, or the first such window.
     """
 
     row: int
@@ -66,8 +66,9 @@ class WindowSource:
     Attributes:
         rows: List of dicts, the rows.
         texts: List with the text of each row.
-        offsets: List with an array `(tokens, 2)` for each row: the first
-            character of each token of the text, and the end.
+        offsets: List with an array `(tokens, 2)` for each row: the index of
+            the first character of each token in the text, and the index after
+            its last character.
         windows: List of `Window`.
     """
 
@@ -93,7 +94,7 @@ def make_window_source(
     """
     question_field, text_field = fields
     texts = [row[text_field] for row in rows]
-    # Tokenizes each text once, since many questions share one.
+    # Tokenizes each text once, since many questions can share a text.
     different = list(dict.fromkeys(texts))
     tokens = packer.tokenize_with_offsets(different)
     tokens = dict(zip(different, tokens, strict=True))
@@ -146,7 +147,7 @@ def _windows(
 
 
 def _is_widest(number: int, parts: list[slice]) -> np.ndarray:
-    """Returns for each token of a part whether this part has most context.
+    """Returns whether each token of a part has the most context in this part.
 
     The context of a token is the smaller of the numbers of tokens before and
     after it in the part, plus a hundredth of the part's length. If several
@@ -178,7 +179,7 @@ def answer_tokens(
     Args:
         answer: Dict with `text` and `answer_start`, in characters.
         text: The text that contains the answer.
-        offsets: `(tokens, 2)`. First character of each token, and its end.
+        offsets: See `WindowSource`, for one row.
 
     Returns:
         Two integers, or `NOT_FOUND` if the text does not have the answer at

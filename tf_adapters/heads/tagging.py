@@ -167,7 +167,7 @@ class Tagging(Head):
     ) -> dict[str, Any]:
         """Returns the right and the predicted class name of each word.
 
-        The right one is `None` for words without a label. `probabilities` has
+        The right name is `None` for words without a label. `probabilities` has
         the probability of each predicted class.
         """
         return {
@@ -240,7 +240,7 @@ def _parts(
 
 @dataclasses.dataclass(frozen=True)
 class _Window:
-    """The origin of a window.
+    """The row and the words that a window contains.
 
     Attributes:
         row: Index of the row.

@@ -8,7 +8,7 @@ from scipy import optimize
 import scipy.special
 
 _LOGGER = logging.getLogger(__name__)
-# A wider range than the temperatures that Guo et al. 2017 report.
+# Limits of the search. Guo et al. 2017 report temperatures in a smaller range.
 _LEAST, _LARGEST = 0.05, 20.0
 
 

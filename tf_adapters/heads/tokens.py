@@ -30,7 +30,7 @@ class TokenLayer(DropoutAndLinearLayer):
 
     @property
     def output_shape(self) -> tuple[None, None, int]:
-        """For Keras's `summary`."""
+        """The output shape that Keras's `summary` prints."""
         return (None, None, self.num_outputs)
 
     def call(

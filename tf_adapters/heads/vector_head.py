@@ -60,7 +60,7 @@ class VectorHead(ValueHead):
             texts. With more than 1, a row must have one text, not a pair.
         window_stride: Number of tokens between the starts of two windows.
             `None` (default) is three quarters of the tokens of a window.
-        pooling: Function over the windows' logits or numbers: `"mean"`
+        pooling: Function that pools the windows' logits or numbers: `"mean"`
             (default) or `"max"`.
 
     Examples:

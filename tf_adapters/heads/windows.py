@@ -27,8 +27,8 @@ class WindowsLayer(LinearLayer):
         dropout_rate: See `LinearLayer`.
         hidden_activation: See `LinearLayer`.
         hidden_dropout_rate: See `LinearLayer`.
-        pooling: Function over the windows, for each output: `"mean"` (default)
-            or `"max"`.
+        pooling: Function that pools each output over the windows: `"mean"`
+            (default) or `"max"`.
         **kwargs: See `keras.layers.Layer`.
 
     Call arguments:

@@ -58,16 +58,16 @@ def train(
         text: Name of the text column, or a list of the names of two. Defaults
             to `"text"`.
         label: Name of the label column. Defaults to `"label"`.
-        method: Name of a method or a preset, see `--list=methods`, or a method
+        method: Name of a method or a preset (see `--list=methods`), or a method
             such as `methods.LoRA(rank=4)`. Defaults to `"pfeiffer"`.
-        encoder: Name, folder or address of an encoder, see `load_encoder`.
+        encoder: Name, folder or address of an encoder (see `load_encoder`).
             Defaults to `"minilm"`.
         head: `"classification"` (default) if the labels are classes, or
             `"regression"` if they are numbers.
-        validation: Table to validate on, in a format of `data`. Default:
-            `None`, which holds out training rows.
-        test: Table to test on, in a format of `data`. Default: `None`, which
-            evaluates no test split.
+        validation: Table to validate on, in any format that `data` supports.
+            Default: `None`, which holds out training rows.
+        test: Table to test on, in any format that `data` supports. Default:
+            `None`, which evaluates no test split.
         model_dir: Path of the run folder. Defaults to
             `runs/<table>_<method>_<seed>`. A table in memory is named `table`.
         epochs: Number of passes over the training rows.
@@ -126,7 +126,7 @@ def _train(
     model_dir: str | os.PathLike[str] | None,
     overwrite: bool,
 ) -> TextModel:
-    """Trains with layers of settings, unless this is done; loads the model."""
+    """Trains a run, unless it is already finished, and loads its model."""
     with errors_in_python(source.names):
         config, folder = table_settings.config_and_folder(
             layers, source, model_dir

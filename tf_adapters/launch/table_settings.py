@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tf_adapters.launch.tables import TableFiles
 
 
-# From arguments to settings.
+# Maps the names of arguments to settings.
 _SETTINGS = {
     "encoder": "encoder",
     "seed": "seed",
@@ -46,11 +46,11 @@ def layers_of_arguments(
         settings: Dict of settings, nested or with dotted names, or `None`.
         method: Name of a method or a preset, a `Method`, or `None` to set no
             method.
-        **arguments: Values of the arguments in `_SETTINGS`. Those that are
-            `None` are left out.
+        **arguments: Values of the arguments in `_SETTINGS`. A value of `None`
+            sets nothing.
 
     Raises:
-        ConfigError: If `settings` or `method` has another type.
+        ConfigError: If `settings` or `method` has the wrong type.
     """
     if not isinstance(settings, dict | None):
         raise ConfigError(
@@ -64,7 +64,7 @@ def layers_of_arguments(
 
 
 def _nested(settings: dict[str, Any]) -> dict[str, Any]:
-    """Returns settings with dotted names as nested dicts."""
+    """Converts settings with dotted names to nested dicts."""
     nested = {}
     for name, value in settings.items():
         for part in reversed(str(name).split(".")):
@@ -93,7 +93,7 @@ def config_and_folder(
 
     Args:
         layers: See `layers_of_arguments`.
-        source: `Source` of the table.
+        source: `TableFiles` of the table.
         model_dir: Path or address of the run folder. If `None`, it is
             `runs/<table>_<method>_<seed>`.
 

@@ -121,7 +121,7 @@ class AdapterBias(Method):
         return [variable for norm in norms for variable in norm.variables]
 
     def penalty(self, model: Any) -> Tensor:
-        """Returns `lambda` times the expected number of open gates.
+        """Returns `l0_lambda` times the expected number of open gates.
 
         A gate that several blocks share is counted once.
         """
@@ -172,14 +172,14 @@ def _in_a_row(tensors: Iterable[Tensor]) -> np.ndarray:
 
 
 def _gates(slots: Iterable[Slot]) -> list[HardConcreteGates]:
-    """Returns the gate layers of slots, each shared one once."""
+    """Returns the gate layers of slots, without repeating shared layers."""
     alphas = (slot.alpha for slot in slots if isinstance(slot, Shift))
     gates = (alpha.gates for alpha in alphas if alpha is not None)
     return list({id(gate): gate for gate in gates if gate is not None}.values())
 
 
 class TokenWeightGating(sparse_packing.SparseGating):
-    """The `Gating` of kernel and bias of each `TokenWeight`."""
+    """The `Gating` of the kernel and the bias of each `TokenWeight`."""
 
     replaced = (sparse_packing.GATES, "/kernel", "/bias")
     certain = 20.0

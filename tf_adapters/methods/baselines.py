@@ -24,8 +24,8 @@ class Full(Method):
     """Fine-tunes every variable of the encoder (Devlin et al. 2019).
 
     Attributes:
-        mixout: Rate of mixout, which replaces all dropout if it is not 0
-            (default); 0.9 in He et al. 2021, table 7. See
+        mixout: Rate of mixout; 0.9 in He et al. 2021, table 7. Defaults to 0.
+            Any other rate replaces all dropout by mixout. See
             `tf_adapters.layers.mixout`.
 
     Examples:
@@ -54,13 +54,13 @@ class Full(Method):
 
 
 def _kernels_after_dropout(encoder: Any) -> "list[tuple[keras.Variable, int]]":
-    """Returns the kernels whose input comes from a dropout, each once.
+    """Returns pairs of a kernel after a dropout and its number of input axes.
 
-    Each comes with its number of input axes. Dropout is applied to the
-    embeddings, before the first block or the projection of the embeddings;
-    after each sublayer, before the kernels of the next one; and to the
-    attention weights, before the output projection. There is no dropout before
-    the second kernel of the feed-forward network.
+    A shared kernel is returned once. Dropout is applied to the embeddings,
+    before the first block or the projection of the embeddings; after each
+    sublayer, before the kernels of the next sublayer; and to the attention
+    weights, before the output projection. There is no dropout before the second
+    kernel of the feed-forward network.
     """
     in_blocks = [
         pair
@@ -155,7 +155,7 @@ class LayerNorm(Method):
 class BitFit(Method):
     """Trains all biases, including the norms' offsets (arXiv:2106.10199).
 
-    Raises a `UserError` if the encoder has no biases, as ModernBERT.
+    Raises a `UserError` if the encoder has no biases, such as ModernBERT.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.BitFit())

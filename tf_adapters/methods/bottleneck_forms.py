@@ -51,10 +51,10 @@ class BottleneckForms(Method):
             `"bottom"`: after attention. `"both"`: after each (A.2).
         parallel: Whether the adapter reads the sublayer's input `r` instead of
             its output.
-        pretrained_norm: Whether the pretrained norm is applied `"before"` the
-            adapter, `"after"` it, in `"both"` positions (default), or in none,
-            `"none"` (A.2). If it is not applied after the adapter, the block's
-            residual is not added there either.
+        pretrained_norm: Where the pretrained norm is applied: `"before"` the
+            adapter, `"after"` it, in `"both"` positions (default), or in
+            `"none"` of them (A.2). If it is not applied after the adapter, the
+            block's residual is not added there either.
         residual: Vector to which `delta` is added: `"sublayer_output"`
             (default) for `h`, `"sum"` for `h + r`, or `"read"` for the
             adapter's input (A.2).
@@ -135,7 +135,7 @@ class BottleneckForms(Method):
             del settings[name]
 
         def make(place: str, name: str) -> "FormSlot":
-            # Named after the sublayer, before or after its norm.
+            # The name is the same before and after the sublayer's norm.
             return FormSlot(**settings, name=name.removesuffix("_norm"))
 
         places = [f"after_{name}{behind}" for name in names]

@@ -42,16 +42,16 @@ class DiffPruning(Method):
         structured: Whether all weights of a kernel, bias or norm share one
             additional gate (section 3.2), as in the better rows of table 1.
         l0_lambda: Weight of the expected number of open gates in the loss.
-        gate_temperature: See `HardConcreteGates`; the paper has none.
+        gate_temperature: See `HardConcreteGates`; the paper has no temperature.
         gate_stretch_low: See `HardConcreteGates`.
         gate_stretch_high: See `HardConcreteGates`.
         gate_initial_log_alpha: Initial logit of every gate.
         gate_learning_rate_multiplier: See `HardConcreteGates`. The authors'
             code trains gates at a learning rate of 0.1, which is 10,000 times
-            the preset's.
+            the preset's learning rate.
         last_phase: Share of the training steps that follow the pruning. One
-            half by default: the authors' code trains three epochs before it
-            and three after it.
+            half by default: the authors' code trains three epochs before the
+            pruning and three after it.
         last_phase_learning_rate_multiplier: Positive float. Multiplies the
             learning rate after the pruning, which has its own warm-up and
             decay. 5 in the authors' code (1e-5, then 5e-5).
@@ -104,7 +104,7 @@ class DiffPruning(Method):
         return pairs
 
     def penalty(self, model: Any) -> Tensor:
-        """Returns `lambda` times the expected number of open gates.
+        """Returns `l0_lambda` times the expected number of open gates.
 
         With `structured`, the probability that a weight's gate is open is the
         product of its own probability and its group's.
@@ -126,7 +126,7 @@ class DiffPruning(Method):
 
     @property
     def gating(self) -> difference_gating.DifferenceGating:
-        """The `Gating` that prunes the difference and stores the rest."""
+        """The `Gating` that prunes the difference and stores what remains."""
         return difference_gating.DifferenceGating(self)
 
 
@@ -135,7 +135,7 @@ class SparseDiff(Float32Layer):
     """Replaces a weight `theta` by `theta + z_group z w`.
 
     The difference `w` starts at zero. `z` has a hard-concrete gate for each
-    element, and `z_group` is one gate for all of them (Guo et al. 2021,
+    element, and `z_group` is one gate for all elements (Guo et al. 2021,
     arXiv:2012.07463, section 3).
 
     Args:
@@ -187,13 +187,16 @@ class SparseDiff(Float32Layer):
         return expected
 
     def reopen(self) -> None:
-        """Makes the gates that `keep` fixed trainable again."""
+        """Makes gates trainable again after `keep` has fixed them."""
         self.gates.reopen()
         if self.group_gate is not None:
             self.group_gate.reopen()
 
     def keep(self, kept: np.ndarray) -> None:
-        """Fixes all gates and sets the difference to zero outside of `kept`.
+        """Prunes the difference: all elements that are not kept become zero.
+
+        Kept elements are multiplied by their gates. All gates are then fixed:
+        the group's gate and the gates of kept elements at 1, others at 0.
 
         Args:
             kept: Boolean array of the weight's shape, true for the elements

@@ -56,5 +56,5 @@ class Houlsby(BottleneckMethod):
     def trainable_encoder_variables(
         self, encoder: Any
     ) -> "list[keras.Variable]":
-        """Returns gamma and beta of every layer norm, or an empty list."""
+        """Returns all norms' variables if `train_layer_norms`, else `[]`."""
         return encoder.norm_variables() if self.train_layer_norms else []

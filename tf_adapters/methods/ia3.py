@@ -17,7 +17,7 @@ from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 
-# The projections that each form rescales, and whether at their input or output.
+# For each form, the projections and which side of each is rescaled.
 _FORMS = {
     # Keys, values, and the input of the feed-forward network's activation
     # (`IA3Config` of `adapters` 1.3.0).

@@ -30,8 +30,8 @@ class Invertible(Method):
     `Union` of this method and `Pfeiffer` or `Houlsby`.
 
     Attributes:
-        reduction_factor: Half of the encoder's width divided by the width of
-            the bottlenecks; 2 in the `adapters` library.
+        reduction_factor: Ratio of half the encoder's width to the width of the
+            bottlenecks; 2 in the `adapters` library.
         activation: Activation of the bottlenecks; ReLU in the library.
 
     Examples:

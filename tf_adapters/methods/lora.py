@@ -36,7 +36,7 @@ class LoRA(Method):
 
     Attributes:
         rank: Rank of `A B`; 8 in PEFT.
-        alpha: Scale of `A B`, which is divided by `rank`; 8 in PEFT.
+        alpha: Numerator of the factor `alpha / rank` of `A B`; 8 in PEFT.
         dropout: Rate at which elements of `x` are dropped before `A`; 0 in
             PEFT.
         projections: Projections to change: attention's `"query"`, `"key"`,
@@ -102,13 +102,13 @@ class LoRAUpdate(Slot):
     PEFT's `lora_A` and `lora_B`, transposed. `A` starts uniform in
     `+-1/sqrt(inputs)`, as in PEFT, and `B` starts at zero, so the projection is
     unchanged at first (Hu et al. 2022, arXiv:2106.09685, section 4.1).
-    Training never computes `A B`, which is as large as `W`, or its gradient.
+    `A B` is as large as `W`; training computes neither it nor its gradient.
 
     Args:
         inputs: Integer. Input width of the projection.
         outputs: Integer. Output width of the projection.
         rank: Integer, at least 1. Rank of `A B`.
-        alpha: Float. Scale of `A B`, which is divided by `rank`.
+        alpha: Float. Numerator of the factor `alpha / rank` of `A B`.
         dropout_rate: Rate at which elements of `x` are dropped before `A` in
             training. Defaults to 0.
         use_gating: Whether a `TextGate` replaces `alpha / rank`, as in UniPELT

@@ -70,7 +70,7 @@ class MultiTask(Method):
     def trainable_encoder_variables(
         self, encoder: Any
     ) -> "list[keras.Variable]":
-        """Returns the encoder's variables, or an empty list.
+        """Returns the encoder's variables if `train_encoder`, else `[]`.
 
         Raises:
             UserError: If the adapter has training phases or trains variables

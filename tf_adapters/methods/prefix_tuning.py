@@ -26,7 +26,7 @@ from tf_adapters.methods.registry import register
 @register("prefix_tuning")
 @dataclasses.dataclass(frozen=True)
 class PrefixTuning(Method):
-    """Prepends trained keys and values to the text's, in each block.
+    """Prepends trained keys and values to the text's own, in each block.
 
     The encoder is frozen. Let `P` be the length of the prefix, `L` the number
     of blocks with a prefix and `d` the width. A flat prefix trains `2 P L d`
@@ -179,7 +179,7 @@ class PrefixVectors(Float32Layer):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class Prefix(SlotGivenLayers):
-    """Slot that prepends a block's trained keys and values to the text's.
+    """Slot that prepends a block's trained keys and values to the text's own.
 
     Args:
         vectors: `PrefixVectors`, shared by all blocks.

@@ -34,8 +34,8 @@ class ProjectedAttention(Method):
 
     Each block computes `norm(x + residual + f(W_up MHA(W_down h)))`, where `h`
     is the block's input. All blocks share `W_down` and `W_up`, so `L` blocks
-    train `2dm + d + m + L (3 m^2 + 2 m)` weights. The encoder is frozen;
-    `MultiTask` trains it too, as in the paper.
+    train `2dm + d + m + L (3 m^2 + 2 m)` weights. The encoder is frozen,
+    unless it trains with `MultiTask`, as in the paper.
 
     Attributes:
         units: Width `m` of the small attention; 204 in the paper and its code.
@@ -115,7 +115,7 @@ class ProjectedAttentionSlot(SlotGivenLayers):
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         tokens = self.projections.down(context.block_input)
-        # The last block may compute only its first positions.
+        # The last block may compute the output of the first positions only.
         mixed = self.attention(
             tokens[:, : ops.shape(x)[1]],
             tokens,

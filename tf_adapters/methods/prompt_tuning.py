@@ -67,7 +67,7 @@ class PromptTuning(Method):
             )
 
     def make_embedding_slots(self, shape: EncoderShape) -> dict[str, Slot]:
-        """Returns a dict with the prompt's slot, at the place for `form`."""
+        """Returns a dict with the prompt's slot; `form` determines the key."""
         of_words = self.form == "peft"
         place = "word_embeddings" if of_words else "embeddings"
         return {

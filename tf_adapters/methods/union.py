@@ -89,11 +89,11 @@ class Union(Method):
     def reparameterize(
         self, model: Any
     ) -> "list[tuple[keras.Variable, keras.layers.Layer]]":
-        """Returns the pairs of all parts."""
+        """Returns all parts' pairs of a variable and a layer."""
         return self._of_all("reparameterize", model)
 
     def folds(self, model: Any) -> "list[tuple[keras.Variable, Slot]]":
-        """Returns the pairs of all parts."""
+        """Returns all parts' pairs of a kernel and a slot."""
         return self._of_all("folds", model)
 
     def report(self, model: Any) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class Union(Method):
 
     @property
     def gating(self) -> "UnionGating":
-        """The `Gating` of all parts."""
+        """The `Gating` that combines the gatings of all parts."""
         return UnionGating([part.gating for part in self.parts])
 
     def penalty(self, model: Any) -> Tensor:
@@ -131,7 +131,7 @@ def _joined(*found: dict[str, Slot]) -> dict[str, Slot]:
 
 
 class UnionGating(Gating):
-    """Several `Gating`s, each for its own weights.
+    """Combines several `Gating`s, each of which handles its own weights.
 
     Args:
         parts: List of `Gating`.

@@ -1,6 +1,6 @@
 """The meaning of each metric, and the metrics of each kind of output.
 
-To write the page that documents them:
+To write the page of metrics:
 
     python -m tf_adapters.tasks.metrics_page > docs/metrics.md
 """

@@ -60,7 +60,7 @@ class OutputKind:
 
 # Added to the error message for an unknown kind.
 HINT = "To use your own, give the file that registers it: --plugin=<file>."
-# Name to kind; `heads.register` adds custom ones.
+# Maps names to kinds; `heads.register` adds custom kinds.
 KINDS = {
     "classification": OutputKind(
         ("accuracy", "f1", "micro_f1", "macro_f1", "matthews"), "class"

@@ -32,7 +32,7 @@ def task_of_table(name: str, data: Any, check_files: bool = True) -> Task:
 
     Raises:
         ConfigError: If a file does not exist or is not a table, or if the
-            head does not read this number of text columns.
+            head does not support this number of text columns.
     """
     files = {
         "train": data.file,

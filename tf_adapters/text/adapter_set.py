@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from tf_adapters.encoders.encoder import Encoder
 
 
-# Name of the model that replaces the active adapter's in `disabled`.
+# Name of the model without an adapter that is active within `disabled`.
 DISABLED = "disabled"
 
 
 class AdapterSet:
-    """The adapters on one encoder by name, one of which is active.
+    """Holds several adapters on one encoder, one of which is active.
 
     If an adapter trained weights of the encoder (norms, biases), they are in
     the encoder while the adapter is active, and stored separately otherwise.
@@ -54,9 +54,9 @@ class AdapterSet:
         """Adds an adapter and makes it active.
 
         Args:
-            name: Its name.
-            make: Function that returns its `AdapterModel`. It is called while
-                the encoder has its original weights.
+            name: Name of the adapter.
+            make: Function that returns the adapter's `AdapterModel`. It is
+                called while the encoder has its original weights.
 
         Raises:
             UserError: If the name is taken.

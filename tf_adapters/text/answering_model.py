@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class AnsweringModel(StandInModel):
-    """`evaluate`, `predict`, `answer` and `encode` on texts.
+    """Implements `evaluate`, `predict`, `answer` and `encode` on texts.
 
     Attributes:
         preprocessor: `PackerLayer`, or `None` for a model of token features.
@@ -55,7 +55,7 @@ class AnsweringModel(StandInModel):
             y: See `fit`.
             batch_size: Number of texts per batch. Defaults to 32.
             verbose: See `keras.Model.evaluate`; for a `tf.data.Dataset` no
-                progress is shown.
+                progress bar is shown.
             text: See `fit`.
             label: See `fit`.
             **options: For token features, see `keras.Model.evaluate`.
@@ -143,15 +143,15 @@ class AnsweringModel(StandInModel):
     ) -> np.ndarray:
         """Returns a vector for each text from the encoder with the adapter.
 
-        Heads that make vectors, such as `SentenceVector`, return their own.
+        Heads that make vectors, such as `SentenceVector`, return their vectors.
 
         Args:
             x: Texts, see `predict`.
             batch_size: Number of texts per batch. Defaults to 32.
             verbose: See `keras.Model.predict`.
             text: See `fit`.
-            pooling: For all other heads: `"mean"` over the tokens, which is
-                the default, or `"first_token"`.
+            pooling: How tokens are pooled with other heads: `"mean"` (default)
+                or `"first_token"`.
 
         Returns:
             Float32 array `(texts, width)`. For pairs, a head that makes vectors

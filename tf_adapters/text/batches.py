@@ -22,8 +22,8 @@ class TextBatches(keras.utils.PyDataset):
     Args:
         encoded: `Examples`, with targets for training.
         batch_size: Examples per batch; the last batch may have fewer.
-        seed: Integer that, with the epoch's number, determines the order, or
-            `None` (default) for the order of evaluation: longest first.
+        seed: Integer that determines the order of each epoch, or `None`
+            (default) for the order of evaluation: longest first.
         weights: Array with the weight of each example's loss, or `None`
             (default).
         length: Length to pad all rows to, or `None` (default) for the longest
@@ -53,7 +53,7 @@ class TextBatches(keras.utils.PyDataset):
     def _let_lengths_differ(self) -> None:
         """Makes the first two batches differ in length if any batches do.
 
-        Keras treats a dimension as constant if it is equal in these two.
+        Keras treats a dimension as constant if it is equal in these batches.
         """
         lengths = [batch.length for batch in self.plan]
         counts = [self._num_sequences(batch) for batch in self.plan]
@@ -133,8 +133,8 @@ class TextBatches(keras.utils.PyDataset):
     def _num_sequences(self, batch: batch_plan.Batch) -> int:
         """Returns the number of choices or windows to pad each row to."""
         if not self.encoded.is_pooled:
-            # There is an output for each, and Keras concatenates the outputs
-            # of all batches.
+            # Each sequence has an output, and Keras concatenates the outputs of
+            # all batches, so all rows need the same number of sequences.
             return max(self._counts, default=1)
         return _padded_count(self._counts[batch.indices].max())
 
@@ -146,7 +146,7 @@ class TextBatches(keras.utils.PyDataset):
         return self._padded(batch, rows, IGNORED)
 
     def _weights_of(self, batch: batch_plan.Batch) -> np.ndarray:
-        """Returns weights that turn Keras's mean over rows into one over terms.
+        """Returns weights that make Keras's mean over rows a mean over terms.
 
         For example, a tagger's row has as many loss terms as words.
         """

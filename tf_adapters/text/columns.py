@@ -18,7 +18,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.tasks.output_kinds import KINDS
 
-# Default name of the label column. Below, default names of text columns.
+# Default name of the label column, then default names of text columns.
 LABEL = "label"
 _ONE_TEXT = {"words": ("tokens",)}
 _TWO_TEXTS = {"answers": ("question", "context"), "choice": ("text", "choices")}
@@ -71,7 +71,7 @@ def table_columns(texts: Any) -> dict[str, list[Any]] | None:
 
 def is_dataset(texts: Any) -> bool:
     """Returns whether `texts` is a `tf.data.Dataset`."""
-    # Users of `tf.data` have imported TensorFlow; text models do not need it.
+    # If TensorFlow is not imported yet, `texts` cannot be a `tf.data.Dataset`.
     tf = sys.modules.get("tensorflow")
     return tf is not None and isinstance(texts, tf.data.Dataset)
 
@@ -132,7 +132,7 @@ def table_fields(
         text: See `columns_of`.
 
     Raises:
-        UserError: If a column is missing, or none has a default name.
+        UserError: If a column is missing, or no column has a default name.
     """
     if text is not None:
         fields = (text,) if isinstance(text, str) else tuple(text)
@@ -155,7 +155,7 @@ def table_fields(
 
 
 def no_column(argument: str, name: str, names: Iterable[str]) -> UserError:
-    """Returns the error for a column that the table does not have."""
+    """Returns the error for a column that is missing in a table."""
     return UserError(
         f"There is no column `{name}`, which `{argument}` names. The columns "
         f"are {shown(list(names))}."
@@ -209,7 +209,7 @@ def _several(num_texts: int) -> tuple[str, ...]:
 
 
 def _split(texts: list[Any], fields: tuple[str, ...]) -> dict[str, list[Any]]:
-    """Returns a dict with the list of each field, split from texts or pairs."""
+    """Splits texts or pairs into a dict with a list for each field."""
     if len(fields) == 1:
         return {fields[0]: list(texts)}
     for place, pair in enumerate(texts):

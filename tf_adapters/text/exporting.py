@@ -23,15 +23,15 @@ FORMATS = ("tf_saved_model", "onnx")
 def export_texts(
     text_model: StoredModel, path: str | os.PathLike[str], format: str
 ) -> None:
-    """Writes a text model as `export_model` or `export_onnx`, to a path.
+    """Writes a text model to a path, like `export_model` or `export_onnx`.
 
     Args:
         text_model: `TextModel` with a packer.
-        path: Path that does not exist yet, or of an earlier export.
+        path: Path of an earlier export, or one that does not exist yet.
         format: `"tf_saved_model"` or `"onnx"`.
 
     Raises:
-        UserError: If the format is different, `path` exists and is not such an
+        UserError: If the format is unknown, `path` exists and is not such an
             export, or the packer does not use TensorFlow Text.
     """
     if format not in FORMATS:

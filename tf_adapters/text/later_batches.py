@@ -28,8 +28,8 @@ class LaterBatches(keras.utils.PyDataset):
         rows: `TextRows` with labels.
         packer: `Packer`.
         batch_size: Rows per batch; the last batch may have fewer.
-        seed: Integer that, with the epoch's number, determines the order, or
-            `None` (default) for the order of evaluation: longest first.
+        seed: Integer that determines the order of each epoch, or `None`
+            (default) for the order of evaluation: longest first.
         weights: Array with the weight of each row's loss, or `None` (default).
     """
 
@@ -69,11 +69,11 @@ class LaterBatches(keras.utils.PyDataset):
         )
 
     def _let_lengths_differ(self) -> None:
-        """Makes the first two batches differ in length, or all be equal.
+        """Makes the first two batches differ in length, or none of them.
 
-        Keras treats a dimension as constant if it is equal in these two. The
-        first batch is therefore padded to the maximum length. If the second one
-        has this length, too, all batches are padded to it.
+        Keras treats a dimension as constant if it is equal in the first two
+        batches. The first batch is therefore padded to the maximum length. If
+        the second batch has this length, too, all batches are padded to it.
         """
         longest = self._packer.max_length
         if len(self) > 1 and self[1][0]["token_ids"].shape[1] == longest:

@@ -33,11 +33,11 @@ def load(
     """Returns the text model of a trained adapter.
 
     Args:
-        folder: Folder that `save_adapter` wrote or of a finished run, or an
-            address `hf://owner/name@revision`. Or a `.keras` file of
-            `TextModel.save`, which takes no other arguments. Folders of
-            AdapterHub's `adapters` and of PEFT require `encoder`, because they
-            do not name it.
+        folder: Folder that `save_adapter` wrote, folder of a finished run,
+            address `hf://owner/name@revision`, or `.keras` file of
+            `TextModel.save`. With a `.keras` file, no other arguments are
+            allowed. Folders of AdapterHub's `adapters` and of PEFT require
+            `encoder`, because they do not name it.
         encoder: Name of the encoder, or an `Encoder` with its `tokenizer`.
             Default: the name of the encoder that the adapter was trained on.
         tokenizer: The tokenizer of an `Encoder`. Default: `None`.

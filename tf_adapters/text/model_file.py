@@ -1,6 +1,6 @@
 """A text model in a `.keras` file: encoder, packer and all adapters.
 
-Keras saves the active adapter with the encoder's current weights. This file
+Keras saves the active adapter with the encoder's current weights. This module
 saves the other adapters and the encoder's original weights.
 """
 
@@ -73,7 +73,7 @@ def _plain(value: Any) -> Any:
 
 
 def text_model_from(cls: type[TextModel], config: dict[str, Any]) -> TextModel:
-    """Returns a text model of a class, without its weights.
+    """Returns the text model of a configuration, without its weights.
 
     Args:
         cls: `TextModel`.
@@ -142,7 +142,7 @@ def _inactive(adapters: AdapterSet) -> list[tuple[int, AdapterModel]]:
 
 
 def _own(adapter: AdapterModel) -> list[keras.Variable]:
-    """Returns the weights of an adapter that are not the encoder's."""
+    """Returns an adapter's own weights, excluding the encoder's weights."""
     shared = {id(v) for v in adapter.encoder.backbone.weights}
     return [v for v in adapter.weights if id(v) not in shared]
 

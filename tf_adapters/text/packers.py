@@ -33,7 +33,7 @@ def make_packer(
             is smaller.
 
     Raises:
-        UserError: If `preprocessor` is `"auto"` without a tokenizer.
+        UserError: If `preprocessor` is `"auto"` and there is no tokenizer.
     """
     if preprocessor != "auto":
         return preprocessor
@@ -48,7 +48,7 @@ def make_packer(
 
 
 def packer_of(tokenizer: Any, max_length: int, takes_segments: bool) -> Packer:
-    """Returns a packer of TensorFlow Text if installed, or else of Python."""
+    """Returns a `TextPacker`, or a `PythonPacker` without TensorFlow Text."""
     if not has_tensorflow_text():
         return PythonPacker(tokenizer, max_length, takes_segments)
     from tf_adapters.data.tokens.packing import TextPacker

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def as_method(method: methods.Method | str) -> methods.Method:
-    """Returns a method. A name gives the method of its preset."""
+    """Returns a method unchanged, or the method of a named preset."""
     if not isinstance(method, str):
         return method
     return methods.from_config(presets.complete({"name": method}))

@@ -31,7 +31,7 @@ _LENGTHS = (16, 32, 64, 128, 256, 512)
 
 
 def is_of_texts(head: heads.Head) -> bool:
-    """Returns whether each row is one input, with an output of fixed shape."""
+    """Returns whether each row is one input whose output has a fixed shape."""
     kind = KINDS[heads.name_of(head)].label
     if kind not in ("class", "classes", "number"):
         return False
@@ -74,7 +74,7 @@ class Predictor:
         self, rows: TextRows, labeled: bool = False
     ) -> Iterator[tuple[Examples, list[np.ndarray]]]:
         """Yields examples and the list of their outputs, one part at a time."""
-        # Rankings compare the texts of all labeled rows.
+        # A ranking compares all labeled rows, so they cannot be split.
         has_parts = self.head.makes_vectors and not labeled
         has_parts = has_parts or is_of_texts(self.head)
         size = ROWS_AT_ONCE if has_parts else len(rows)
@@ -94,12 +94,12 @@ class Predictor:
             )
 
     def outputs(self, rows: TextRows) -> np.ndarray | list[np.ndarray]:
-        """Returns outputs as one array, or a list of arrays for tokens."""
+        """Returns the outputs, as a list of arrays if they are per token."""
         parts = [outputs for _, outputs in self._parts(rows)]
         return parts[0] if self.head.is_of_tokens else _stacked(parts)
 
     def vectors(self, rows: TextRows) -> np.ndarray:
-        """Returns the outputs of a model with one vector per text, an array."""
+        """Returns the vectors of all texts, as one array."""
         return _stacked([outputs for _, outputs in self._parts(rows)])
 
     def answers(self, rows: TextRows) -> list[dict[str, Any]]:
@@ -159,7 +159,7 @@ def outputs_of(
 def _groups(
     encoded: Examples, by_length: bool
 ) -> Iterator[tuple[int | None, np.ndarray]]:
-    """Yields groups: a common length or `None`, and the examples' indices."""
+    """Yields each group's common length, or `None`, and example indices."""
     if not len(encoded):
         return
     everything = np.arange(len(encoded))
@@ -174,7 +174,7 @@ def _groups(
 
 
 def _part(encoded: Examples, places: np.ndarray) -> Examples:
-    """Returns some of the examples, without targets."""
+    """Returns the examples at the given indices, without targets."""
     segments = encoded.segment_ids
     return Examples(
         [encoded.token_ids[place] for place in places],

@@ -24,12 +24,12 @@ ROWS_AT_ONCE = 50_000
 
 @dataclasses.dataclass(frozen=True)
 class TextRows:
-    """The rows of columns of equal length, each created on demand.
+    """Rows that are created on demand from columns of equal length.
 
     Attributes:
         fields: Names of the text fields.
         columns: Dict with a list for each field and, if there are labels, for
-            `"label"`, as the user gave them.
+            `"label"`. Values are as the user gave them.
         task: `Task` that defines a row.
         labels: See `typed_rows`.
     """
@@ -89,7 +89,7 @@ def rows_of(
     label: str | None = None,
     labeled: bool = True,
 ) -> TextRows:
-    """Returns the rows of a head's task, all of them checked.
+    """Converts texts and labels to the rows of a head's task, and checks them.
 
     Args:
         texts: List, tuple, array or `pandas.Series`. Its elements are texts or
@@ -98,7 +98,7 @@ def rows_of(
             `pandas.DataFrame`, a `datasets.Dataset`, a list of dicts, or a
             dict of columns.
         labels: A label for each text, by name or id, or `None` if a column
-            contains them or there are none.
+            contains the labels or there are no labels.
         head: `Head`.
         text: Name of the table column with the texts, or two names for pairs.
         label: Name of the table column with the labels.
@@ -130,7 +130,7 @@ def _task(head: heads.Head, fields: tuple[str, ...]) -> Task:
 
 
 def plain(value: Any) -> Any:
-    """Returns a value as in a file: without NumPy types, NaN and NA."""
+    """Converts a value to plain Python, and a missing value to `None`."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, tuple):

@@ -76,7 +76,7 @@ class StoredModel(FittingModel):
                 or `disabled`, or the tokenizer cannot be saved.
         """
         model_file.check_can_be_saved(self, filepath)
-        # Loading an optimizer without variables would give a warning.
+        # Keras warns when it loads an optimizer that has no variables.
         if not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
         super().save(filepath, overwrite=overwrite, **options)
@@ -96,13 +96,13 @@ class StoredModel(FittingModel):
 
         Args:
             filepath: Path of the SavedModel or of the folder of the ONNX file.
-                An earlier one is replaced.
+                An earlier export is replaced.
             format: `"tf_saved_model"` (default), or `"onnx"`; see
                 `tf_adapters.export_onnx`.
             **options: Without a preprocessor, see `keras.Model.export`.
 
         Raises:
-            UserError: If the format is different, or `filepath` exists and is
+            UserError: If the format is unknown, or `filepath` exists and is
                 not such an export.
 
         Examples:

@@ -49,7 +49,7 @@ def targets_function(
 
 @contextlib.contextmanager
 def in_sentences(head: heads.Head) -> Iterator[None]:
-    """Raises a readable error for a wrong label in a dataset."""
+    """Makes TensorFlow's error for a wrong label in a dataset readable."""
     try:
         yield
     except tf.errors.InvalidArgumentError as error:
@@ -76,7 +76,7 @@ def _sentence(value: str, head: heads.Head) -> str:
 
 
 def _table(labels: Sequence[str]) -> tf.lookup.StaticHashTable:
-    """Returns the lookup table of `class_ids`: names first, then ids."""
+    """Returns a lookup table from class names, and ids as texts, to ids."""
     ids = {name: i for i, name in enumerate(labels)}
     if not any(name.removeprefix("-").isdecimal() for name in labels):
         ids |= {str(i): i for i in range(len(labels))}

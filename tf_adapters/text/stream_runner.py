@@ -95,7 +95,7 @@ class StreamRunner:
     def outputs(
         self, verbose: str | int = 0, model: keras.Model | None = None
     ) -> np.ndarray:
-        """Returns the outputs of `model` (default: the own one) as an array."""
+        """Returns the outputs of `model` (default: `self.model`), an array."""
         streams.check_ends(self._stream.dataset)
         model = self.model if model is None else model
         features = self._features(labeled=False)

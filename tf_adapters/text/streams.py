@@ -1,4 +1,4 @@
-"""Converts a `tf.data.Dataset` of texts to one of token features.
+"""Converts a `tf.data.Dataset` of texts to a dataset of token features.
 
 Elements are tokenized in the graph, one batch at a time. Memory holds only a
 few batches, independent of the number of elements.
@@ -61,7 +61,7 @@ class Stream:
             labeled: Whether to return targets and weights.
             class_weight: See `fit`.
         """
-        # Other backends would compile a program for each length.
+        # Other backends compile a program for each length, so use one length.
         fixed = keras.backend.backend() != "tensorflow"
         length = packer.max_length if fixed else None
         make = stream_labels.targets_function(head) if labeled else None

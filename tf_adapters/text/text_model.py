@@ -57,7 +57,7 @@ class TextModel(StoredModel):
         learning_rate: A number, `"paper"` for the rate of the method's preset,
             or `None` (default) for a rate that suits hundreds to thousands of
             texts.
-        preprocessor: `"auto"` (default) packs texts; `None` if `fit` and
+        preprocessor: `"auto"` (default) to pack texts, or `None` if `fit` and
             `predict` get token features.
         seed: Integer, seed of initial weights, order and dropout. Defaults
             to 0.
@@ -245,9 +245,9 @@ class TextModel(StoredModel):
         """Adds another adapter on the same encoder and makes it active.
 
         Args:
-            name: Its name.
-            adapter: Folder of a trained adapter, `hf://owner/name`, or, to
-                train one, a method or its name.
+            name: Name of the adapter.
+            adapter: Folder or `hf://owner/name` of a trained adapter, or a
+                method or its name for a new adapter.
             labels: See `TextModel`; only with a method.
             head: See `TextModel`; only with a method.
 
@@ -266,8 +266,8 @@ class TextModel(StoredModel):
     def set_active(self, name: str) -> None:
         """Makes another adapter active, so that it trains and predicts.
 
-        If an adapter trained weights of the encoder (norms, biases), they are
-        swapped: the previous adapter's are stored, the new one's are restored.
+        If adapters trained weights of the encoder (norms, biases), the previous
+        adapter's weights are stored, and the new adapter's are restored.
         """
         self.adapters.activate(name)
 

@@ -37,8 +37,8 @@ def batches_of(
 ) -> TextBatches | LaterBatches:
     """Returns the batches for training, a `PyDataset`.
 
-    Up to `ROWS_AT_ONCE` rows are tokenized immediately. With more rows, and if
-    the head makes one example of each row, batches are tokenized on demand.
+    Up to `ROWS_AT_ONCE` rows are tokenized immediately. If there are more rows,
+    and the head makes one example of each row, they are tokenized on demand.
 
     Args:
         head: `Head`.
@@ -60,10 +60,11 @@ def split_rows(
 ) -> tuple[TextRows, Any]:
     """Returns the rows for training, and the held-out data or `None`.
 
-    As in Keras, `validation_split` takes the last rows.
+    As in Keras, `validation_split` holds out the last rows.
 
     Raises:
-        UserError: If both are given, or one of the two parts would be empty.
+        UserError: If `held_out` and `validation_split` are both given, or one
+            of the two parts would be empty.
     """
     if not validation_split:
         return rows, held_out
@@ -84,7 +85,7 @@ def split_rows(
 def check_stream_arguments(
     y: Any, validation_split: float, sample_weight: Any
 ) -> None:
-    """Raises a `UserError` for arguments that a `tf.data.Dataset` excludes."""
+    """Raises a `UserError` for arguments that no `tf.data.Dataset` allows."""
     if y is not None or sample_weight is not None:
         raise UserError(
             "A `tf.data.Dataset` holds labels and weights itself: `(texts, "

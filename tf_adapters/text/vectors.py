@@ -32,7 +32,8 @@ def vectors_of(
             vectors if it makes any, otherwise `"mean"`.
 
     Raises:
-        UserError: If the pooling is unknown, or the head makes the vectors.
+        UserError: If the pooling is unknown, or is set for a head that makes
+            vectors.
     """
     if not model.head.makes_vectors:
         return TextVectors(model, pooling or "mean")
@@ -45,7 +46,7 @@ def vectors_of(
 
 
 def of_single_texts(vectors: np.ndarray) -> np.ndarray:
-    """Drops the axis of a row's texts from an array if there is one text.
+    """Drops the axis of a row's texts from an array if rows have one text.
 
     Args:
         vectors: `(rows, texts, width)` of a head, or `(rows, width)`.

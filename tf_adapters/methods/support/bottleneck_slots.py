@@ -18,12 +18,13 @@ from tf_adapters.methods.method import Method
 
 # The names of the weights of a `Bottleneck` in an adapter folder.
 WEIGHTS = ("down_kernel", "down_bias", "up_kernel", "up_bias")
-# The axis of each weight that has one entry for each unit.
+# For each of these weights, the axis with one entry for each unit.
 UNITS_AXIS = {"down_kernel": 1, "down_bias": 0, "up_kernel": 0}
 
-# The input of a bottleneck: the sublayer's output before residual and norm, the
-# same after residual and norm (in pre-norm blocks, which have no norm there:
-# before them), or the sublayer's input, in pre-norm blocks before its norm.
+# The input of a bottleneck: the sublayer's output before residual and norm, its
+# output after residual and norm, or its input. Pre-norm blocks have no norm
+# after a sublayer: there, "normed_output" is the same as "sublayer_output", and
+# "residual" is the input before the norm that precedes the sublayer.
 Reads = typing.Literal["sublayer_output", "normed_output", "residual"]
 
 # The places of each paper's bottlenecks, and their input.
@@ -112,8 +113,8 @@ def check_settings(method: Any) -> None:
     """Checks that `units` and `reduction_factor` of a method are in range.
 
     Raises:
-        UserError: If `units` is less than 1 or `reduction_factor` less than
-            0.001.
+        UserError: If `units` is less than 1, or `reduction_factor` is less
+            than 0.001.
     """
     units = method.units
     check_reduction_factor(method.reduction_factor)

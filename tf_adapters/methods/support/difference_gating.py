@@ -11,7 +11,7 @@ from tf_adapters.methods.support.sparse_packing import SparseGating
 
 
 def all_changes(model: Any) -> np.ndarray:
-    """Returns the changes of all weights, flattened."""
+    """Returns the changes of all weights of the encoder as one flat array."""
     differences = model.reparameterization.functions
     changes = [ops.convert_to_numpy(d.change()).ravel() for d in differences]
     return np.concatenate(changes)
@@ -35,10 +35,11 @@ class DifferenceGating(SparseGating):
         return max(1, round(total_steps * (1 - self.method.last_phase)))
 
     def start_last_phase(self, model: Any) -> None:
-        """Prunes the difference to the `share` of largest absolute value.
+        """Keeps the `share` of elements with the largest absolute values.
 
-        The number of kept elements is rounded down. Keras's `fit` has no
-        phases: call this method between two calls of `fit`.
+        All other elements of the difference become zero. The number of kept
+        elements is rounded down. Keras's `fit` has no phases: call this method
+        between two calls of `fit`.
         """
         sizes = np.abs(all_changes(model))
         count = int(self.method.share * len(sizes))

@@ -1,4 +1,4 @@
-"""The optional part of a method: what it does with gates on its weights."""
+"""The optional part of a method that handles gates on its weights."""
 
 import typing
 from typing import Any
@@ -10,8 +10,8 @@ if typing.TYPE_CHECKING:
 class Gating:
     """Prunes, stores and reopens gated weights.
 
-    `Method.gating` is one. This base class does nothing, for methods without
-    gates.
+    `Method.gating` is a `Gating`. Methods without gates use this base class,
+    which has no effect.
     """
 
     # Multiplies the learning rate in the last phase; see `last_phase_step`.
@@ -20,8 +20,9 @@ class Gating:
     def last_phase_step(self, total_steps: int) -> int:
         """Returns the step after which `start_last_phase` is called, or 0.
 
-        0 means that there is no last phase. Earlier weights are not considered
-        for the best checkpoint, and the learning-rate schedule starts again.
+        0 means that there is no last phase. If there is one, the best
+        checkpoint is selected only from its weights, and the learning-rate
+        schedule starts again when it begins.
 
         Args:
             total_steps: Number of training steps of the run.
@@ -35,7 +36,7 @@ class Gating:
         """Makes a loaded model's fixed gates trainable again."""
 
     def pack(self, tensors: "dict[str, np.ndarray]") -> "dict[str, np.ndarray]":
-        """Returns the tensors in the form in which an adapter folder has them.
+        """Returns the tensors in the form that an adapter folder stores.
 
         Args:
             tensors: Dict from name to array.
@@ -56,7 +57,7 @@ class Gating:
 
         Raises:
             UserError: If a packed tensor is missing or has a wrong shape, or if
-                `tensors` also has a tensor that it replaces. The message names
-                it.
+                `tensors` also has a tensor that a packed one replaces. The
+                message names the tensor.
         """
         return tensors

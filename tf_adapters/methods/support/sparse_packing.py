@@ -1,9 +1,9 @@
-"""Packing of gated weights: an adapter folder stores only nonzero ones.
+"""Packing of gated weights: an adapter folder stores only nonzero weights.
 
-For each gated layer the folder has two tensors. `open` holds the indices of the
-weights with nonzero gates in the flattened weights, and `values` holds these
-weights multiplied by their gates. All other weights are exactly zero. After
-loading, gates are 0 or 1.
+For each gated layer the folder has two tensors. `open` holds the indices of all
+weights whose gates are not zero. `values` holds these weights multiplied by
+their gates. All other weights are exactly zero. After loading, gates are 0 or
+1. Indices refer to the flattened weights.
 
 The flattened weights are the kernel and bias of a gated layer (AdapterBias), or
 the elements of the difference to a weight of the encoder (diff pruning).
@@ -30,9 +30,9 @@ GATES = "/gates/scaled_log_alpha"
 
 
 def gate_options(method: "Method") -> dict[str, float]:
-    """Returns the arguments of `HardConcreteGates` among a method's settings.
+    """Returns a method's gate settings as arguments of `HardConcreteGates`.
 
-    They are the settings whose names begin with `gate_`.
+    These are the settings whose names begin with `gate_`, without this prefix.
     """
     return {
         field.name.removeprefix("gate_"): getattr(method, field.name)
@@ -48,9 +48,9 @@ class SparseGating(Gating, abc.ABC):
         method: Method with the settings that `gate_options` reads.
     """
 
-    # Suffixes of the tensors of a gated layer, which `open` and `values`
-    # replace. The layer has a tensor with the first suffix, and this tensor has
-    # as many elements as the layer has gates.
+    # Suffixes of a gated layer's tensors that `open` and `values` replace. Each
+    # gated layer has a tensor with the first suffix, with one element for each
+    # of its gates.
     replaced = ()
     # A logit at which the deterministic gate is exactly 1; at its negative, it
     # is exactly 0.

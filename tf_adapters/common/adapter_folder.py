@@ -36,8 +36,8 @@ def find_adapter_folder(folder: str | Path) -> Path:
         folder: Path of an adapter folder or of a run folder.
 
     Returns:
-        `folder`, the folder `adapter` in it, or the moved folder of either. If
-        there is no adapter folder, returns `folder`.
+        `folder`, its subfolder `adapter`, or the folder to which either of them
+        was moved. If there is no adapter folder, returns `folder`.
     """
     folder = Path(folder)
     for place in (folder, folder / "adapter"):
@@ -49,7 +49,7 @@ def find_adapter_folder(folder: str | Path) -> Path:
 
 
 def replace(folder: Path, new: Path) -> None:
-    """Replaces a folder by another one.
+    """Replaces a folder by another folder.
 
     At any time, either the old or the new folder is complete.
 

@@ -99,7 +99,7 @@ def from_dict(cls: "type[D]", values: object, prefix: str = "") -> "D":
 def check_fields(
     cls: "type[DataclassInstance]", settings: Iterable[str]
 ) -> None:
-    """Raises a `UserError` if a dataclass does not have one of the settings.
+    """Raises a `UserError` if a setting is not a field of a dataclass.
 
     Args:
         cls: The dataclass.

@@ -38,7 +38,7 @@ def resolve_paths(config: dict[str, Any], folder: Path) -> None:
         return os.path.normpath(folder.absolute() / path)
 
     encoder = config["encoder"]
-    # The encoder trained with the adapter and is stored only there.
+    # The encoder was trained in the adapter's run and is stored only in it.
     if encoder["name"].startswith(".."):
         encoder["name"] = from_here(encoder["name"])
     entries = [(entry, "folder") for entry in config.get("members", [])]

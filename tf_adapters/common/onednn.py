@@ -12,7 +12,7 @@ _CPU_INFO = Path("/proc/cpuinfo")
 
 
 def switch_on() -> None:
-    """Enables oneDNN in TensorFlow, unless the environment variable is set.
+    """Enables oneDNN in TensorFlow, unless `TF_ENABLE_ONEDNN_OPTS` is set.
 
     TensorFlow reads the variable when it is imported. If TensorFlow was already
     imported and does not enable oneDNN by default, this logs a warning.

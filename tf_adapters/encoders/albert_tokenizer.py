@@ -1,8 +1,9 @@
 """ALBERT's SentencePiece tokenizer, with the text cleanup of ALBERT's code.
 
-The tokenizer runs in a graph. Before it looks up pieces, it replaces two kinds
-of quotes, removes accents and lowercases, as in
-transformers/models/albert/tokenization_albert.py. KerasHub's class does not.
+The tokenizer runs in a graph. Before it splits a text into pieces, it replaces
+two kinds of quotes, removes accents and lowercases, as in
+transformers/models/albert/tokenization_albert.py. KerasHub's class lacks these
+steps.
 """
 
 from collections.abc import Sequence
@@ -50,7 +51,7 @@ class AlbertTokenizer(keras_hub.models.AlbertTokenizer):
 
     @property
     def separator_ids(self) -> list[int]:
-        """Ids between two texts."""
+        """Ids of the tokens between two texts."""
         return [self.end_token_id]
 
     def tokenize(

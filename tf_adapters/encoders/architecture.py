@@ -1,4 +1,4 @@
-"""Describes how a family of backbones differs from the others."""
+"""Describes how the backbones of a family are computed."""
 
 from collections.abc import Callable
 import dataclasses
@@ -25,7 +25,7 @@ def _no_positions(encoder: "Encoder") -> list[NoPositions]:
 
 @dataclasses.dataclass(frozen=True)
 class Architecture:
-    """How a family's backbones are computed. Defaults suit most, as BERT.
+    """How a family's backbones are computed. The defaults suit most families.
 
     Attributes:
         activation: Activation of the backbone's own `call`, a name in
@@ -38,8 +38,8 @@ class Architecture:
             token instead of the first column. If `True`, the layer
             `embeddings` holds the tables of tokens and positions.
         blocks: Function from a backbone to the list of its blocks, by depth.
-        layers: Function from a block to its `BlockLayers`. Defaults to one for
-            KerasHub's `TransformerEncoder`.
+        layers: Function from a block to its `BlockLayers`. Defaults to the
+            function for KerasHub's `TransformerEncoder`.
         positions: Function from an `Encoder` to a list with one object per
             block, each with the method of
             `tf_adapters.layers.attention.NoPositions`.

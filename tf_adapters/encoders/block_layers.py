@@ -1,4 +1,4 @@
-"""The layers of a backbone's block, by what they compute.
+"""The layers of a backbone's block, under names of what they compute.
 
 This is the only file that reads KerasHub's private attributes;
 `tests/models/adapted_encoder_test.py` has a canary for each architecture.

@@ -33,5 +33,5 @@ class DebertaTokenizer(keras_hub.models.DebertaV3Tokenizer):
 
     @property
     def separator_ids(self) -> list[int]:
-        """Ids between two texts."""
+        """Ids of the tokens between two texts."""
         return [self.end_token_id]

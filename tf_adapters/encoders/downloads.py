@@ -54,7 +54,7 @@ def check_preset(name: str, handle: str) -> None:
         handle: Its Kaggle handle, `kaggle://owner/model/keras/variant/version`.
 
     Raises:
-        UserError: If it is not cached and the host does not respond.
+        UserError: If the preset is not cached and the host does not respond.
     """
     import kagglehub.config
 

@@ -1,4 +1,4 @@
-"""A pretrained encoder: a backbone and the settings to compute it."""
+"""A pretrained encoder: a backbone and its checkpoint's settings."""
 
 import dataclasses
 import functools
@@ -95,8 +95,8 @@ class Encoder:
     def restore(self) -> None:
         """Resets all weights to the values at loading time.
 
-        You can then build a new model on the encoder. The model whose training
-        changed the weights has lost them and raises an error when it is used.
+        You can then build a new model on the encoder. A model whose training
+        changed the weights loses its values, and raises an error when used.
 
         Raises:
             UserError: If the encoder comes from a `.keras` file, which does

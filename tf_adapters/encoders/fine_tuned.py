@@ -58,7 +58,7 @@ def load_fine_tuned_weights(
     folder: str | Path,
     config: dict[str, Any],
 ) -> None:
-    """Assigns trained weights to the backbone that they were trained from.
+    """Assigns fine-tuned weights to the pretrained backbone.
 
     An unused pooler was not trained and keeps the backbone's weights.
 

@@ -21,7 +21,7 @@ def byte_pair(
     Args:
         vocabulary: Dict from token to id, or the path of `vocab.json`.
         merges: List of merges, or the path of `merges.txt`.
-        add_prefix_space: Whether a text begins with a space.
+        add_prefix_space: Whether to add a space before a text.
     """
     return keras_hub.models.RobertaTokenizer(
         vocabulary,
@@ -80,7 +80,7 @@ def of_content(
 
 
 def _pairs(content: dict[str, Any]) -> tuple[dict[str, int], list[str]]:
-    """Returns vocabulary and merges of a `tokenizer.json` with byte pairs."""
+    """Returns the vocabulary and the merges in a byte-pair `tokenizer.json`."""
     merges = [
         merge if isinstance(merge, str) else " ".join(merge)
         for merge in content["model"]["merges"]

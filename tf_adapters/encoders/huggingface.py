@@ -1,11 +1,11 @@
 """Loads a local Hugging Face folder as a KerasHub backbone.
 
 The backbone is built from `config.json`, and its weights are ported here
-instead of by KerasHub's converters. These drop RoBERTa's token-type row, refuse
-checkpoints without a pooler or without a prefix, and ignore activation,
-epsilon, number of segments and dropout in the config. A table from variables to
-tensors (`huggingface_weights.py`) is shorter than corrections of each of these,
-and it can be strict in both directions.
+instead of by KerasHub's converters. The converters drop RoBERTa's token-type
+row, refuse checkpoints without a pooler or without a prefix, and ignore
+activation, epsilon, number of segments and dropout in the config. A table from
+variables to tensors (`huggingface_weights.py`) is shorter than correcting these
+faults, and with it both missing and unexpected tensors are errors.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _DISTILBERT_OPTIONS = {
 
 
 def _first_position(config: dict[str, Any], path: pathlib.Path) -> int:
-    """Returns the first row of RoBERTa's position table used by a token."""
+    """Returns the first row that tokens use in RoBERTa's position table."""
     padding = config.get("pad_token_id", 1)
     longest = config["max_position_embeddings"]
     config_checks.check_number("max_position_embeddings", longest, 1, 1e9, path)

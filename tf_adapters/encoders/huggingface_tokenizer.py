@@ -3,7 +3,7 @@
 `vocab.txt`, `vocab.json` with `merges.txt`, and the SentencePiece models of
 XLM-R, ALBERT and DeBERTa-v3 are loaded as KerasHub tokenizers, which run in a
 graph and therefore in a SavedModel. If a folder only has `tokenizer.json`, or
-TensorFlow Text is not installed, transformers tokenizes.
+TensorFlow Text is not installed, the tokenizer of transformers is used.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class HuggingFaceTokenizer:
         start_token_id, end_token_id, pad_token_id, unk_token_id,
             mask_token_id: Integers.
         vocabulary: Dict from token to id.
-        separator_ids: List of the ids between two texts.
+        separator_ids: List of the ids of the tokens between two texts.
         second_segment: Segment id of the second text, 0 or 1.
 
     Args:

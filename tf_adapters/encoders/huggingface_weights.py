@@ -54,7 +54,8 @@ def blocks_of(
     """Returns the table of all blocks; `{}` is the number of a block.
 
     Args:
-        block: Dict from the path of a layer in a block to its module there.
+        block: Dict from the path of a layer in KerasHub's block to the module
+            in the checkpoint's block.
         module: The checkpoint's name of a block.
         layer: Path of a block. Defaults to `"transformer_layer_{}"`.
     """
@@ -64,7 +65,7 @@ def blocks_of(
 def _modules(
     block: dict[str, str], blocks: str, **outside: str
 ) -> dict[str, str]:
-    """Returns the table of a family."""
+    """Returns a family's table from layers to modules."""
     norm = {"embeddings_layer_norm": "embeddings.LayerNorm"}
     return {**outside, **norm, **blocks_of(block, f"{blocks}.{{}}")}
 
@@ -131,7 +132,7 @@ def port_weights(
         backbone: KerasHub backbone, built.
         checkpoint: `HuggingFaceCheckpoint`.
         family: The checkpoint's `Family`.
-        first_position: First row of the position table used by a token.
+        first_position: First row that tokens use in the position table.
             Defaults to 0.
 
     Returns:
@@ -164,7 +165,7 @@ def port_weights(
             tensor = tensor[first_position:]
             if family.has_token_type_row:
                 # RoBERTa adds row 0 of its token types to every token.
-                # KerasHub's does not, so it is added to all positions.
+                # KerasHub's does not, so the row is added to all positions.
                 tensor = tensor + checkpoint.read(_TOKEN_TYPES)[0]
         variable.assign(_fit(tensor, variable, name, checkpoint))
     return has_pooler

@@ -39,7 +39,7 @@ FAMILIES = {
 def register(
     backbone: type[keras_hub.models.Backbone], architecture: Architecture
 ) -> None:
-    """Makes a class of backbones known, for all methods of this library.
+    """Registers a class of backbones, so that all methods support it.
 
     Args:
         backbone: Subclass of `keras_hub.models.Backbone`. Its instances have

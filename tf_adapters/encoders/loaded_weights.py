@@ -121,7 +121,7 @@ class LoadedWeights:
         if not changed:
             return
         if self._changed_by is None and user.trains_encoder:
-            # The user trained it in a custom loop, which calls no hooks here.
+            # A custom training loop changed the weights without calling `hold`.
             self.hold(user)
             return
         raise UserError(self._message(changed, encoder))
@@ -193,7 +193,7 @@ class LoadedWeights:
             return
         self._assign_loaded(changed)
         by = self._changed_by
-        # After a custom training loop, the model that changed them is unknown.
+        # A custom training loop does not record which model it trained.
         self._restored.update([by] if by else self._trainers)
         self._changed_by = None
 
@@ -225,7 +225,7 @@ def hash_of_weights(
     weights = {weight.path: weight for weight in backbone.weights}
     for path in sorted(weights):
         value = values[path] if path in values else weights[path].numpy()
-        # As float32, so that a policy with float32 variables has no effect.
+        # In float32, so that all policies with float32 variables agree.
         value = np.ascontiguousarray(value, dtype="<f4")
         digest.update(f"{path} {value.shape}".encode())
         digest.update(value)

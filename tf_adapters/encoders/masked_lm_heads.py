@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tf_adapters.encoders.encoder import Encoder
 
 
-# Names of dense layer, norm and bias in each kind of head.
+# Names of the dense layer, the norm and the bias in each kind of head.
 _FORMS = (
     (  # BERT
         "cls.predictions.transform.dense",
@@ -42,12 +42,12 @@ _FORMS = (
         "predictions.LayerNorm",
         "predictions.bias",
     ),
-    (  # DeBERTa-v3; in transformers, without `legacy`
+    (  # DeBERTa-v3; in transformers, with `legacy=False`
         "lm_predictions.lm_head.dense",
         "lm_predictions.lm_head.LayerNorm",
         "lm_predictions.lm_head.bias",
     ),
-    # ModernBERT, whose dense layer and norm have no offsets: ours stay zero
+    # ModernBERT, whose dense layer and norm have no biases; ours stay zero
     ("head.dense", "head.norm", "decoder.bias", False),
 )
 # Names of the output matrix, if a checkpoint stores it.
@@ -62,7 +62,7 @@ _OUTPUTS = (
 
 
 def load_masked_lm_head(model: Any, name: str | os.PathLike[str]) -> bool:
-    """Assigns a checkpoint's masked language modeling head to a model's.
+    """Copies a checkpoint's masked language modeling head into a model.
 
     Args:
         model: `AdapterModel` with the head `MaskedLM`.

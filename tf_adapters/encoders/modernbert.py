@@ -2,7 +2,7 @@
 
 Its blocks have their norms before attention and feed-forward network, rotary
 positions, gated feed-forward networks and no biases. Two of three blocks are
-local: their tokens attend only to near ones.
+local: their tokens attend only to nearby tokens.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class ModernBertBackbone(keras_hub.models.Backbone):
         num_heads: Integer that divides `hidden_dim`.
         hidden_dim: Integer. Width of the token vectors.
         intermediate_dim: Integer. Width of the feed-forward networks.
-        dropout: Float. Rate after the embeddings, after attention and of its
-            weights. Defaults to 0, as in the published encoders.
+        dropout: Float. Dropout rate of the embeddings, the attention output and
+            the attention weights. Defaults to 0, as in the published encoders.
         max_sequence_length: Integer. Maximum number of tokens. Defaults to
             8192.
-        global_every: Integer. Blocks whose number is a multiple of it are
+        global_every: Integer. Blocks whose number is a multiple of this are
             global, the others are local. Defaults to 3.
         local_attention: Integer. Width of the local window: tokens of local
-            blocks attend to half of it on each side. Defaults to 128.
+            blocks attend to half of this on each side. Defaults to 128.
         global_theta: Number. Theta of global blocks' rotary positions. Defaults
             to 160,000.
         local_theta: The same for local blocks. Defaults to 10,000.

@@ -19,7 +19,7 @@ _PARTS = ("query", "key", "value")
 
 
 class _Checkpoint(HuggingFaceCheckpoint):
-    """A checkpoint whose fused projections appear as three tensors each."""
+    """A checkpoint in which each fused projection appears as three tensors."""
 
     @property
     def names(self) -> set[str]:
@@ -39,8 +39,8 @@ def _of_part(name: str, part: str) -> str:
     return f"{name.removesuffix('.weight')}.{part}.weight"
 
 
-# Keys with the only supported value, that of all published checkpoints, which
-# is also the default in transformers.
+# The only supported value of each key. All published checkpoints have these
+# values, and they are the defaults in transformers.
 _EXPECTED = {
     "attention_bias": False,
     "mlp_bias": False,
@@ -62,10 +62,10 @@ def _check(config: dict[str, Any], path: Path) -> None:
 def _more_arguments(
     config: dict[str, Any], path: Path
 ) -> dict[str, int | float]:
-    """Returns what differs between global and local blocks.
+    """Returns the arguments that describe global and local blocks.
 
-    transformers 5 writes `layer_types` and `rope_parameters`, version 4 the
-    keys of the published checkpoints.
+    transformers 5 writes `layer_types` and `rope_parameters`. Version 4 writes
+    the keys that the published checkpoints have.
     """
     window = config.get("local_attention", 128)
     config_checks.check_number("local_attention", window, 1, 1e9, path)
@@ -93,7 +93,7 @@ def _theta(config: dict[str, Any], kind: str, path: Path) -> float:
             f"`{path}`: expected rope_type='default' in `rope_parameters`. "
             f"Received: {shown(rope['rope_type'])}"
         )
-    # A null in the published form means the other kind's theta.
+    # In the published checkpoints, a null means the theta of global blocks.
     theta = rope.get("rope_theta") or config.get(key, default)
     if theta is None:
         theta = config.get("global_rope_theta", 160_000.0)

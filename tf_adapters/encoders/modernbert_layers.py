@@ -50,13 +50,13 @@ class RotaryPositions(keras.layers.Layer):
         drop: Callable[[Tensor], Tensor] | None,
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """See `tf_adapters.layers.attention.NoPositions`."""
-        # Queries may be fewer than keys; they are the first tokens.
+        # There may be fewer queries than keys: those of the first tokens.
         queries, keys = (ops.arange(ops.shape(x)[1]) for x in (query, key))
         bias = None
         if self.reach is not None:
             distance = ops.abs(keys[None, :] - queries[:, None])
             is_far = ops.cast(distance > self.reach, "float32")
-            # Twice this and a padding mask is finite in float16, too.
+            # The sum with a padding mask is finite in float16, too.
             bias = -3e4 * is_far[None, None]
         return self._rotated(query, queries), self._rotated(key, keys), bias
 
@@ -64,7 +64,7 @@ class RotaryPositions(keras.layers.Layer):
         """Returns `(batch, tokens, width)`, each head rotated in float32."""
         tokens, width = ops.shape(x)[1], x.shape[-1]
         head_width = width // self.num_heads
-        # In float32 as in PyTorch: far positions show any other rounding.
+        # In float32, as in PyTorch: other rounding shows at far positions.
         powers = np.arange(0, head_width, 2, dtype="float32") / head_width
         frequencies = 1 / np.float32(self.theta) ** powers
         angles = ops.cast(positions, "float32")[:, None] * frequencies

@@ -64,7 +64,7 @@ class ModernBertTokenizer(keras_hub.tokenizers.BytePairTokenizer):
 
     @property
     def separator_ids(self) -> list[int]:
-        """Ids between two texts."""
+        """Ids of the tokens between two texts."""
         return [self.end_token_id]
 
     def tokenize(

@@ -62,7 +62,7 @@ class RelativePositionBias(keras.layers.Layer):
         drop: Callable[[Tensor], Tensor],
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Adds the bias; see `tf_adapters.layers.attention.NoPositions`."""
-        # Queries may be fewer than keys; they are the first tokens.
+        # There may be fewer queries than keys: those of the first tokens.
         queries, keys = (ops.arange(ops.shape(x)[1]) for x in (query, key))
         return query, key, self._of_distances(keys[None, :] - queries[:, None])
 

@@ -26,7 +26,7 @@ class MPNetTokenizer(WordPieceTokenizer):
 
     @property
     def separator_ids(self) -> list[int]:
-        """Ids between two texts."""
+        """Ids of the tokens between two texts."""
         return [self.end_token_id] * 2
 
     def _add_special_token(self, token: str, name: str) -> None:

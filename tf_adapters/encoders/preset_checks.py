@@ -1,4 +1,4 @@
-"""Checks a folder that KerasHub wrote before KerasHub loads it."""
+"""Checks a folder in KerasHub's format, before KerasHub loads it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SIZES = (
     "intermediate_dim",
     "max_sequence_length",
 )
-# Sizes that only some of the families have, or name differently.
+# Sizes that not all families have, or that have several names.
 _OTHER_SIZES = (
     "embedding_dim",
     "num_groups",
@@ -83,7 +83,7 @@ def check_finite(
 
 
 def check_tokenizer(folder: str | pathlib.Path) -> None:
-    """Raises an error if a tokenizer would pad texts, to any length.
+    """Raises an error if a tokenizer would pad texts.
 
     If there is no tokenizer, KerasHub raises its own error later.
 

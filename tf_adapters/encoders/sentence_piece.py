@@ -48,9 +48,10 @@ def _check_deberta(options: dict[str, Any], path: Path) -> None:
 def of_preset(
     tokenizer: keras_hub.tokenizers.Tokenizer,
 ) -> keras_hub.tokenizers.Tokenizer:
-    """Replaces a KerasHub tokenizer by this library's, if there is one.
+    """Replaces a KerasHub tokenizer by this library's class for it, if any.
 
-    KerasHub's ALBERT tokenizer does not lowercase, but its vocabularies do.
+    KerasHub's ALBERT tokenizer does not lowercase texts, but its vocabularies
+    contain only lowercase pieces.
     """
     ours = {
         keras_hub.models.AlbertTokenizer: AlbertTokenizer,

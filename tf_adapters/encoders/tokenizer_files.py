@@ -23,7 +23,7 @@ def tokenizer_config(
         tokenizer: Tokenizer from `load_encoder` or from KerasHub.
 
     Raises:
-        UserError: If it is any other tokenizer.
+        UserError: If `tokenizer` is anything else.
     """
     if isinstance(tokenizer, HuggingFaceTokenizer):
         return {"library": "tokenizers"}
@@ -62,7 +62,7 @@ def load_tokenizer(
     """Returns the tokenizer from `tokenizer_config` and its files.
 
     Raises:
-        UserError: If it needs TensorFlow Text, which is not installed.
+        UserError: If the tokenizer needs TensorFlow Text, which is missing.
     """
     if config["library"] == "tokenizers":
         return HuggingFaceTokenizer(folder)

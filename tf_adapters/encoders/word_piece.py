@@ -27,8 +27,8 @@ _SPACES = r"[\t\n\r\p{Z}]"
 
 def lowercased(texts: tf.Tensor) -> tf.Tensor:
     """Returns lowercase texts, independent of the machine's locale."""
-    # ICU lowercases these two depending on context and on the machine's locale
-    # (Turkish); the original depends on the character only.
+    # How ICU lowercases "I" and "Σ" depends on the context and on the machine's
+    # locale (Turkish). In the original, it depends on the character only.
     texts = tf.strings.regex_replace(texts, "I", "i")
     texts = tf.strings.regex_replace(texts, "Σ", "σ")
     return tf.strings.lower(texts, encoding="utf-8")

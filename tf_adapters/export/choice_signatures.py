@@ -49,7 +49,7 @@ def text_function(
 def _features(
     head: Choice, packer: TextPacker, question: list[Tensor], choices: Tensor
 ) -> dict[str, Tensor]:
-    """Returns the features that `Choice.encode` makes, computed in a graph."""
+    """Computes in a graph the features that `Choice.encode` makes."""
     shape = tf.shape(choices)
     question = tf.strings.join(question, " ")
     repeated = tf.repeat(question, shape[1])
@@ -66,7 +66,7 @@ def _features(
 def _texts(
     blank: str, question: Tensor, choice: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Returns the texts that `Choice.texts` makes, computed in a graph."""
+    """Computes in a graph the texts that `Choice.texts` makes."""
     if not blank:
         return question, choice
     parts = tf.strings.split(question, blank, maxsplit=1)
@@ -97,7 +97,7 @@ def _answer(outputs: Tensor) -> dict[str, Tensor]:
 def warmup_inputs(
     packer: TextPacker, text_fields: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Returns warm-up inputs with one question and with two.
+    """Returns two warm-up inputs: one question, and two questions.
 
     Some texts are short and others are truncated.
     """

@@ -53,7 +53,7 @@ def _names(task: "Task") -> dict[str, str]:
 
 
 _TASKS = {task.name: task for task in glue_tasks.GLUE}
-# A model of MNLI answers the diagnostic set, which has only a test split.
+# Predicted by a model of MNLI. The diagnostic set has only a test split.
 DIAGNOSTIC = dataclasses.replace(
     glue_tasks.MNLI,
     name="ax",
@@ -177,9 +177,9 @@ def load_glue_rows(
 def _test_sets(
     task_name: str, data_dir: str | os.PathLike[str] | None
 ) -> list[tuple[str, str]]:
-    """Returns the keys in `FILES` of the test sets that a task's model answers.
+    """Returns the keys in `FILES` of the test sets to predict for a task.
 
-    Further test sets of MNLI are included if their data are available.
+    MNLI has two more test sets, which are included if their data are available.
     """
     keys = [(task_name, "test")]
     if task_name == "mnli":

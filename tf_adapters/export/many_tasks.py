@@ -2,7 +2,7 @@
 
 The tasks share one encoder, and each has its own adapter and head. The
 signature `serving_default` takes `text`, `text_pair` and `task`, string tensors
-`(batch,)`, and answers each row with the adapter of its task. A batch may mix
+`(batch,)`, and applies to each row the adapter of its task. A batch may mix
 tasks, so a server may batch any requests together.
 """
 
@@ -188,7 +188,7 @@ def _warmup_requests(name: str, tasks: Sequence[Task]) -> list[Message]:
 def _description(
     bank: BankModel, packer: TextPacker, tasks: Sequence[Task]
 ) -> dict[str, Any]:
-    """Returns the description for clients."""
+    """Returns the model's description for clients."""
     return {
         "tasks": {
             task.name: {

@@ -74,7 +74,7 @@ class ManyTasksModule(tf.Module):
 def _answers(
     outputs: Tensor, num_labels: Tensor, labels: Tensor, temperatures: Tensor
 ) -> dict[str, Tensor]:
-    """Returns an answer for each row; those of unknown tasks are arbitrary."""
+    """Returns an answer for each row, arbitrary if the task is unknown."""
     classifies = num_labels > 0
     label_ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
     label = tf.gather(labels, label_ids, batch_dims=1)
@@ -95,7 +95,7 @@ def _answers(
 def _of_known_tasks(
     answers: dict[str, Tensor], found: Tensor, task: Tensor
 ) -> dict[str, Tensor]:
-    """Returns answers with `status`, and empty for rows of unknown tasks."""
+    """Adds `status` to answers, and clears the answers for unknown tasks."""
     known = found >= 0
     empty = {"label_id": -1, "label": "", "labels": ""}
 

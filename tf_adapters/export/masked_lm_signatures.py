@@ -88,7 +88,7 @@ def _answer(
 def warmup_inputs(
     packer: TextPacker, text_fields: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Returns warm-up inputs with one text and with three.
+    """Returns two warm-up inputs: one text, and three texts.
 
     Some texts have masks and others do not.
     """

@@ -1,8 +1,8 @@
 """Exports an adapted model as an ONNX file, which needs no TensorFlow.
 
 The folder holds `model.onnx`; `tokenizer.json`, if the library `tokenizers` can
-tokenize as the model's packer does; and `run.py`, if the answer to a text is a
-class, several or a number. `run.py` needs ONNX Runtime, `tokenizers` and NumPy.
+tokenize as the model's packer does; and `run.py`, if the model classifies or
+scores texts. `run.py` needs ONNX Runtime, `tokenizers` and NumPy.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def export_run(config: Config, model_dir: str | os.PathLike[str]) -> Path:
         model_dir: Path of the run folder.
 
     Returns:
-        Path of the folder, `<model_dir>/onnx/<task>`. An existing one is
+        Path of the folder, `<model_dir>/onnx/<task>`. An existing folder is
         replaced.
     """
     # Imported here, so that library users can export without training code.
@@ -68,17 +68,17 @@ def export_onnx(
 ) -> Path:
     """Writes a model as an ONNX file, with any batch size and length.
 
-    The inputs are the packer's features, int32. The outputs are those of the
-    head's layer, `logits` (or `outputs`, if they are none), and for classes and
-    numbers what a SavedModel answers, `probabilities` or `score`. The file is
-    compared with the model on 200 rows of random tokens, up to the maximum
-    length. Its metadata have `labels`, `temperature`, `max_length`, `head`,
-    `encoder` and `encoder_fingerprint`.
+    The inputs are the packer's features, int32. The output of the head layer is
+    named `logits`, or `outputs` if it does not hold logits. If the model
+    classifies or scores texts, `probabilities` or `score` is a second output,
+    as in a SavedModel. The file is compared with the model on 200 rows of
+    random tokens, up to the maximum length. Its metadata include `labels`,
+    `temperature`, `max_length`, `head`, `encoder` and `encoder_fingerprint`.
 
     Args:
         model: `AdapterModel` with a head.
         packer: `TextPacker` as in training.
-        folder: Path of the folder to write. An existing one is replaced.
+        folder: Path of the folder to write. An existing folder is replaced.
 
     Returns:
         Path of the folder.
@@ -152,7 +152,7 @@ def _converted(model: AdapterModel) -> onnx.ModelProto:
 def _outputs(
     model: AdapterModel, features: dict[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Returns a dict of what the file answers, computed by the model."""
+    """Returns the outputs that the file should have, computed by the model."""
     outputs = ops.cast(model(features, training=False), "float32")
     name = "logits" if model.head.gives_logits else "outputs"
     answer = model.head.answer(outputs) if _is_of_texts(model.head) else {}
@@ -163,7 +163,7 @@ def _outputs(
 
 
 def _is_of_texts(head: heads.Head) -> bool:
-    """Returns whether a head has an answer for each text, a value or values."""
+    """Returns whether a head classifies or scores texts."""
     return head.signature in ("text", "windows")
 
 
@@ -188,7 +188,7 @@ def _describe(
 
 
 def _check_outputs(path: Path, model: AdapterModel, packer: Packer) -> None:
-    """Raises an `AdapterError` if the file answers other than the model."""
+    """Raises an `AdapterError` if the outputs of file and model differ."""
     with needs_extra("export", "The check of an ONNX file"):
         import onnxruntime
     session = onnxruntime.InferenceSession(

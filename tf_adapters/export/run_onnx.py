@@ -1,4 +1,4 @@
-"""Answers a text, or a pair of texts, with the ONNX file in this folder.
+"""Runs the ONNX file in this folder on a text or a pair of texts.
 
     python run.py "a fine film"
 

@@ -243,7 +243,7 @@ def _warmup_requests(
     functions: dict[str, tf.types.experimental.ConcreteFunction],
     inputs: list[dict[str, Any]],
 ) -> list[Message]:
-    """Returns a list with a request to each signature for each input dict."""
+    """Returns a request for each pair of an input dict and a signature."""
     return [
         serving.predict_request(
             name,
@@ -266,7 +266,7 @@ def _description(
     packer: TextPacker,
     functions: dict[str, tf.types.experimental.ConcreteFunction],
 ) -> dict[str, Any]:
-    """Returns the description for clients."""
+    """Returns the model's description for clients."""
     return {
         "task": name,
         "labels": list(model.head.labels),

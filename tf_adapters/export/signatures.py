@@ -2,9 +2,9 @@
 
 Each module has `token_function(model, packer)` and `warmup_inputs(packer,
 text_fields)`. If texts can be processed in a graph, it also has
-`text_function(model, packer, text_fields)`, and for more signatures
-`further_functions(model, packer)`. `text_fields` are the names of the texts in
-a row.
+`text_function(model, packer, text_fields)`. If there are more signatures, it
+has `further_functions(model, packer)`. `text_fields` are the names of the texts
+in a row.
 """
 
 from __future__ import annotations

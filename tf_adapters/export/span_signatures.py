@@ -38,9 +38,9 @@ def token_function(
 def warmup_inputs(
     packer: TextPacker, text_fields: Sequence[str]
 ) -> list[dict[str, Tensor]]:
-    """Returns warm-up inputs with one window and with two.
+    """Returns two warm-up inputs: one window, and two windows.
 
-    One text is short and the other is truncated.
+    Of the two, one is short and the other is truncated.
     """
     questions = ["Who came?", "Who came?"]
     texts = ["It was he.", packer.too_long("It was he. ")]

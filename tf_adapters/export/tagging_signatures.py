@@ -108,9 +108,9 @@ def token_function(
 def warmup_inputs(
     packer: TextPacker, text_fields: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Returns warm-up inputs with one text and with three.
+    """Returns two warm-up inputs: one text, and three texts.
 
-    One text is empty, one is short and one is truncated.
+    Of the three, one is empty, one is short and one is truncated.
     """
     texts = ["", "A short text .", packer.too_long("A longer text , cut . ")]
     return [{**packer(batch), "text": batch} for batch in (texts[1:2], texts)]

@@ -5,7 +5,7 @@ fields, named as in `input_names`. For classification, the answer has `label`
 (string), `label_id` (int32) and `probabilities` (float32, `(batch, classes)`).
 With several classes for each text, it has `probabilities` and `is_predicted`
 (bool, `(batch, classes)`). For regression, it has `score` (float32). These are
-the outputs of the head's `answer`, and class names for its ids.
+the outputs of the head's `answer`, with class names added to class ids.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def answer(head: Head, outputs: Tensor) -> dict[str, Tensor]:
 def warmup_inputs(
     packer: TextPacker, text_fields: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Returns warm-up inputs with one text and with three.
+    """Returns two warm-up inputs: one text, and three texts.
 
-    One text is empty, one is short and one is truncated.
+    Of the three, one is empty, one is short and one is truncated.
     """
     texts = ["", "A short text.", packer.too_long("A longer text, cut. ")]
     names = signature_inputs.input_names(text_fields)

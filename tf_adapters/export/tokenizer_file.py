@@ -31,8 +31,8 @@ def write(packer: Packer, folder: Path) -> bool:
         folder: Path of an existing folder.
 
     Returns:
-        Whether it was written. If the encoder's tokenizer is not WordPiece, a
-        warning is logged instead.
+        Whether the file was written. If the encoder's tokenizer is not
+        WordPiece, a warning is logged instead.
     """
     if not isinstance(packer.tokenizer, WordPieceTokenizer):
         _LOGGER.warning(

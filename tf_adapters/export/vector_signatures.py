@@ -1,13 +1,13 @@
 """Signatures of a model that turns texts into vectors.
 
-`encode` takes `text`, a string tensor `(batch,)`, and answers with `vector`,
-float32 `(batch, width)`. `token_ids` answers with the same for tensors
-`(batch, tokens)`.
+`encode` takes `text`, a string tensor `(batch,)`, and returns `vector`, float32
+`(batch, width)`. `token_ids` takes tensors `(batch, tokens)` and returns the
+same.
 
 `serving_default` takes a string tensor `(batch,)` for each of the task's text
-fields. Two or three texts of a row are compared: the answer has `score`, the
-cosine of the first two, and for a third text `negative_score`. If the model was
-exported for single texts, the answer has `vector`.
+fields. If a row has two or three texts, they are compared: the answer has
+`score`, the cosine of the first two, and, if there is a third text,
+`negative_score`. If a row has one text, the answer has `vector`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _features(packer: TextPacker, texts: Sequence[Tensor]) -> dict[str, Tensor]:
 def warmup_inputs(
     packer: TextPacker, text_fields: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Returns warm-up inputs with one row and with three."""
+    """Returns two warm-up inputs: one row, and three rows."""
     names = signature_inputs.input_names(text_fields)
     return [
         {**dict.fromkeys(names, inputs[_NAME]), **inputs}

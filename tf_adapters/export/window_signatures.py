@@ -50,9 +50,9 @@ def token_function(
 def warmup_inputs(
     packer: TextPacker, text_fields: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Returns warm-up inputs with one text and with three.
+    """Returns two warm-up inputs: one text, and three texts.
 
-    One text is empty, one is short and one fills two windows.
+    Of the three, one is empty, one is short and one fills two windows.
     """
     texts = ["", "A short text.", packer.too_long("A longer text, in two. ")]
     (name,) = signature_inputs.input_names(text_fields)

@@ -36,11 +36,11 @@ class Architecture:
 
     Attributes:
         model_type: Hugging Face's `model_type`.
-        class_name: Prefix of its class names, `"Bert"` for example.
-        slots: Dict from our name of a slot to the name of the module with
-            AdapterHub's adapters within a block.
-        prefix_tuning: Two names: AdapterHub's module of prefixes within a
-            block, and the prefix itself.
+        class_name: Prefix of the family's class names, such as `"Bert"`.
+        slots: Dict from our name of a slot to the module within a block that
+            holds AdapterHub's adapters.
+        prefix_tuning: Two of AdapterHub's names: the module of prefixes within
+            a block, and the prefix itself.
         pooler_in_head: Whether the pooler belongs to the classifier instead of
             the encoder.
         in_adapterhub: Whether folders of the `adapters` library can be read
@@ -49,9 +49,9 @@ class Architecture:
             keys and values of PEFT's prefix tuning.
         layers: Dict from our name of a projection to the path of its layer in
             the backbone's blocks.
-        fused: Projections that share one module, whose outputs are theirs one
-            after the other.
-        has_norm_in_head: Whether heads have a norm, which ours do not.
+        fused: Projections that share one module, in the order of its outputs.
+        has_norm_in_head: Whether the family's heads in `transformers` have a
+            norm. Our heads have none.
     """
 
     model_type: str
@@ -79,13 +79,13 @@ class Architecture:
     def projections(self) -> dict[str, str]:
         """Dict from our name of a projection to its module within a block."""
         modules = {k: self._in_block[path] for k, path in self.layers.items()}
-        # Their names here end in that of the projection.
+        # `FAMILIES` appends the projection's name to the shared module's.
         own = {name: modules[name].rpartition(".")[0] for name in self.fused}
         return modules | own
 
     @property
     def norms(self) -> dict[str, str]:
-        """Dict from KerasHub's name of a block's norm to its module there."""
+        """Dict from KerasHub's name of a block's norm to the norm's module."""
         return {name: self._in_block[name] for name in _NORMS}
 
     @property
@@ -100,7 +100,7 @@ class Architecture:
 
     @property
     def _query(self) -> tuple[str, str]:
-        """KerasHub's path and the module of the queries in any block."""
+        """KerasHub's path and the module of the query projection of a block."""
         modules = FAMILIES[self.model_type].modules.items()
         return next(m for m in modules if m[0].endswith(self.layers["query"]))
 
@@ -201,14 +201,15 @@ def check_in_adapterhub(architecture: Architecture) -> None:
 
 
 def check_not_fused(architecture: Architecture, kind: str) -> None:
-    """Raises an error for kinds of PEFT that need a module per projection.
+    """Raises an error if a kind of PEFT does not support fused projections.
 
     Args:
         architecture: `Architecture`.
         kind: PEFT's name of the kind, its `peft_type`.
 
     Raises:
-        AdapterError: If the kind is one of these, and projections are fused.
+        AdapterError: If the kind needs one module for each projection, but
+            projections of the encoder share a module.
     """
     if architecture.fused and kind in ("IA3", "LN_TUNING"):
         raise AdapterError(

@@ -145,7 +145,7 @@ def write_folder(
     if folder.exists():
         raise AdapterError(f"{folder} exists. Give a folder that does not.")
     config, tensors = _without(config.get("left_out"), config, tensors)
-    # In a setup the members leave out the same blocks as their fusion.
+    # In a setup, a fusion's members leave out the same blocks as the fusion.
     blocks = config["method"].get("leave_out")
     members = [(name, *_without(blocks, *member)) for name, *member in members]
     arguments = _facts(encoder)
@@ -181,7 +181,7 @@ def _without(
     config: dict[str, Any],
     tensors: dict[str, np.ndarray],
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Returns configuration and tensors of an adapter without some blocks.
+    """Returns an adapter's configuration and tensors with blocks removed.
 
     Args:
         blocks: Numbers of the blocks to drop, or `None`.
@@ -189,7 +189,7 @@ def _without(
         tensors: Dict from our tensor names to arrays.
 
     Raises:
-        AdapterError: If the adapter cannot be exported without blocks.
+        AdapterError: If the format cannot store that blocks are left out.
     """
     if not blocks:
         return config, tensors

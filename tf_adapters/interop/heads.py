@@ -29,7 +29,7 @@ class HeadForm:
         reads: `"first_token"` or `"pooled_output"`. Used by the kinds `"text"`
             and `"choice"`.
         hidden_layer: See `TextHead`.
-        modules: Name of the output's module, followed by the hidden layer's
+        modules: Names of modules: the output layer's, then the hidden layer's
             if there is one.
     """
 

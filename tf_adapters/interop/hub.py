@@ -19,10 +19,10 @@ def pull(address: str, folder: str | Path | None = None) -> Path:
 
     Args:
         address: `hf://owner/name`, or `hf://owner/name@revision`.
-        folder: Where to put it. Defaults to the Hub's own cache.
+        folder: Folder to download to. Defaults to the Hub's own cache.
 
     Raises:
-        AdapterError: If it is not cached and cannot be downloaded.
+        AdapterError: If the adapter is not cached and cannot be downloaded.
     """
     # Imported here: only addresses need it, and the import takes a second.
     import huggingface_hub

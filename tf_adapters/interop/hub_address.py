@@ -15,12 +15,12 @@ def parse_address(address: str) -> tuple[str, str | None]:
             the newest.
 
     Raises:
-        AdapterError: If it is not such an address.
+        AdapterError: If the text is not such an address.
     """
     found = re.fullmatch(
         r"hf://([\w.-]+/[\w.-]+)(?:@([\w./-]+))?", str(address)
     )
-    # `..` could lead out of the cache. The Hub allows it in no name.
+    # `..` could lead out of the cache. The Hub forbids it in names.
     if not found or ".." in str(address):
         raise AdapterError(
             f"`{address}` is not an adapter's address. Expected "
@@ -40,5 +40,5 @@ def name_of(address: str) -> str:
 
 
 def is_address(folder: object) -> bool:
-    """Returns whether this is an address on the Hub instead of a path."""
+    """Returns whether a folder is an address on the Hub, not a path."""
     return str(folder).startswith(SCHEME)

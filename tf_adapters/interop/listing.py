@@ -19,7 +19,7 @@ class Listed:
     """An adapter in a list, described by its configuration.
 
     Attributes:
-        folder: Its path.
+        folder: Path of the adapter's folder.
         format: `"tf_adapters"`, `"adapterhub"` or `"peft"`.
         task: Name of the task, or "-".
         method: Name of the method in the folder's format.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 NAME = "masked_lm"
 TABLE = "head/token_embeddings"
-# Settings of the library's default head; ours has no others.
+# Settings of the library's default head; our head supports no others.
 _PLAIN = {"layers": 2, "layer_norm": True, "bias": True, "shift_labels": False}
 
 
@@ -104,7 +104,7 @@ def tied(
 def untied(
     config: dict[str, Any], tensors: dict[str, np.ndarray], encoder: Encoder
 ) -> dict[str, np.ndarray]:
-    """Adds the token embedding, which only the library's head stores.
+    """Adds the token embedding to a head's tensors, as AdapterHub stores it.
 
     Raises:
         AdapterError: If the epsilon of the head's norm differs from the

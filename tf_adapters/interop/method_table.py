@@ -32,7 +32,7 @@ def _nothing(
 
 
 class Row(typing.NamedTuple):
-    """Keys of another library and the settings of ours that mean the same.
+    """Keys of another library, and our settings with the same meaning.
 
     Attributes:
         theirs: Their keys, separated by spaces.
@@ -52,18 +52,18 @@ class Row(typing.NamedTuple):
 def by(
     table: dict[Any, Any],
 ) -> tuple[Callable[..., Any], Callable[[Any], Any]]:
-    """Returns the two functions of a `Row` for a dict from theirs to ours.
+    """Returns `to_ours` and `to_theirs` of a `Row`, which look up a dict.
 
     Args:
-        table: Dict from their value to ours. If a row has several of their
-            keys, the keys of the dict are tuples.
+        table: Dict from their value to our value. If a row has several of
+            their keys, the keys of the dict are tuples.
     """
     back = {ours: theirs for theirs, ours in table.items()}
     return lambda *v: table[v if len(v) > 1 else v[0]], back.__getitem__
 
 
 def as_number(value: float) -> int | float:
-    """Returns a float, as an integer if it is whole, as the libraries do."""
+    """Returns a whole number as an integer, as the libraries write it."""
     return int(value) if float(value).is_integer() else value
 
 
@@ -76,14 +76,14 @@ class Entry:
         rows: Tuple of `Row`.
         tensor_names: Function that returns the method's `TensorName`s. Its
             arguments depend on the library.
-        defaults: Dict with their values of keys that a file can lack. All keys
-            in it are written.
+        defaults: Dict with the values of keys that a file may lack. All of
+            these keys are written.
         where: Dict from key to value. Only a configuration with these values
             describes this method.
-        needs: Dict from a key of theirs to the values that this method has.
+        needs: Dict from their key to the values that this method supports.
         ignored: Names of their keys that have no effect on the outputs.
-        fixed: Dict from a setting of ours to the only value that their format
-            has.
+        fixed: Dict from our setting to the only value that their format
+            supports.
         of_encoder: Function from the method, `EncoderShape` and `Architecture`
             to a dict of further keys to write.
         hint: Sentence for the error if the tensors do not fit the method.
@@ -116,7 +116,7 @@ class Entry:
 
         Raises:
             AdapterError: If a key is unknown, or has a value that the method
-                does not have.
+                does not support.
         """
         self._check_keys(config, source)
         config, settings = {**self.defaults, **config}, dict(self.fixed)
@@ -145,7 +145,7 @@ class Entry:
             library: Name of the other library, for errors.
 
         Raises:
-            AdapterError: If the format has no such value of a setting.
+            AdapterError: If the format does not support a setting's value.
         """
         for setting, value in self.fixed.items():
             if getattr(method, setting) != value:
@@ -158,7 +158,7 @@ class Entry:
 
 
 def _by_name(names: str, values: Any) -> dict[str, Any]:
-    """Returns a dict; `values` is a tuple if there are several names."""
+    """Returns a dict; if there are several names, `values` is a tuple."""
     names = names.split()
     values = (values,) if len(names) == 1 else values
     return dict(zip(names, values, strict=True))
@@ -176,7 +176,7 @@ def _other_value(
     method: methods.Method, library: str, setting: str, expected: Any
 ) -> AdapterError:
     received = getattr(method, setting)
-    # The forms of a method are called like the formats.
+    # The values of `form` are also names of formats.
     advice = "save it without --format"
     if setting == "form":
         advice = f"export it with --format={received}"

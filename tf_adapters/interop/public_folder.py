@@ -104,7 +104,7 @@ def _public_json(path: Path, replaced: dict[str, str]) -> Path | bytes:
 def _without_places(
     config: dict[str, Any], replaced: dict[str, str]
 ) -> dict[str, Any]:
-    """Replaces the paths of encoder and members in our configuration."""
+    """Replaces the paths of the encoder and of members in a configuration."""
     if "format_version" not in config:
         return config
     encoder = {k: v for k, v in config["encoder"].items() if k != "relative"}

@@ -14,8 +14,8 @@ from tf_adapters.methods.support import bottleneck_slots
 if TYPE_CHECKING:
     import numpy as np
 
-# The method may have no tensor for a setting, so smaller sizes are accepted
-# without one. A larger size needs a stored tensor as evidence.
+# Some settings of a method may have no tensor, so sizes up to this one need no
+# tensor. A larger size is accepted only if a stored tensor has it.
 _MAX_WITHOUT_TENSOR = 10_000
 
 

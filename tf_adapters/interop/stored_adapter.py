@@ -42,7 +42,7 @@ class StoredAdapter:
     def config(self) -> dict[str, Any]:
         """The contents of the folder's JSON file.
 
-        In this library's own format they have been checked.
+        If the format is this library's own, the contents have been checked.
 
         Raises:
             AdapterError: If the file is missing or damaged.

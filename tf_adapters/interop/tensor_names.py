@@ -33,7 +33,7 @@ class TensorName:
     rows: int = 0
 
     def within(self, ours: str, *theirs: str) -> typing.Self:
-        """Returns the name of a tensor in a module.
+        """Returns this name with the names of a module in front.
 
         Args:
             ours: Prefix of our name.
@@ -172,7 +172,7 @@ def to_theirs(
 
     Args:
         names: List of `TensorName` to convert.
-        tensors: Dict from our names to arrays. It can have others, too.
+        tensors: Dict from our names to arrays. Other names are ignored.
     """
     return {
         theirs: np.ascontiguousarray(name.to_theirs(tensors[name.ours]))

@@ -32,7 +32,7 @@ _MAX_COPIES = 2
 
 
 def read_torch_file(path: Path) -> dict[str, np.ndarray]:
-    """Returns a dict from name to array.
+    """Reads a file of `torch.save` into a dict from name to array.
 
     Args:
         path: Path of a `.bin` file.

@@ -13,7 +13,7 @@ from typing import Any
 
 _MAX_AXES = 64  # NumPy's limit.
 _MAX_NUMBER = 2**63
-# About ten thousand tensors.
+# Enough for about ten thousand tensors.
 _MAX_BYTES = 2_000_000
 
 

@@ -47,7 +47,7 @@ def check_name(name: str) -> None:
 def folder_within(folder: Path, name: Any, what: str) -> Path:
     """Returns the path of a folder that is named in a setup.
 
-    The folder must be in the setup's own. Otherwise a downloaded setup could
+    The folder must be in the setup's folder. Otherwise a downloaded setup could
     read any folder of this machine.
 
     Args:

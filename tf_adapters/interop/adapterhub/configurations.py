@@ -1,4 +1,4 @@
-"""Converts methods to AdapterHub's configurations and back, by the table."""
+"""Converts methods to AdapterHub's configurations and back; see `table`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_method(
         config: Dict, the value of `config` in `adapter_config.json`.
         width: Width of the encoder.
         version: Tuple of integers, the version of `adapters`. Empty for files
-            without one.
+            without a version.
         source: Path of the file, for errors.
 
     Raises:
@@ -72,7 +72,7 @@ def _in_todays_keys(
         config["inv_adapter"] = old["block_type"]
         config["inv_adapter_reduction_factor"] = old["reduction_factor"]
     if not version and str(config.get("non_linearity")).lower() == "gelu":
-        # Files without a version mean the tanh approximation.
+        # In files without a version, this means the tanh approximation.
         config["non_linearity"] = "gelu_new"
     is_lora = config.get("architecture") == "lora"
     if is_lora and (0,) <= version < (1, 1, 0):
@@ -115,7 +115,7 @@ def write_method(method: methods.Method, width: int) -> dict[str, Any]:
     if not hasattr(method, "reduction_factor"):
         return entry.write(method, "AdapterHub")
     units = bottleneck_slots.width_of_bottleneck(method, width)
-    # The library truncates width / factor; adding 0.5 makes it `units` again.
+    # The library truncates width / factor; the 0.5 makes the result `units`.
     factor = width / (units + 0.5) if width % units else width // units
     method = dataclasses.replace(method, units=units, reduction_factor=None)
     return entry.write(method, "AdapterHub") | {"reduction_factor": factor}

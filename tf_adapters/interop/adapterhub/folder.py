@@ -110,7 +110,7 @@ def _has_head(folder: Path) -> bool:
     """Returns whether a folder has a head.
 
     Raises:
-        AdapterError: If it has the head's tensors without the configuration.
+        AdapterError: If it has a head's tensors but no configuration of it.
     """
     if (folder / HEAD_FILE).exists():
         return True
@@ -125,8 +125,8 @@ def _has_head(folder: Path) -> bool:
 def _version(config: dict[str, Any]) -> tuple[int, ...]:
     """Returns the version of `adapters` that wrote a file, as a tuple.
 
-    Versions of its predecessor, `adapter-transformers`, begin with -1, so that
-    they sort first. Its earliest versions wrote no version; the tuple is empty.
+    For the predecessor, `adapter-transformers`, the tuple begins with -1, so
+    that it sorts first. If the file has no version, the tuple is empty.
     """
     version = config.get("version")
     if not version:
@@ -138,7 +138,7 @@ def _version(config: dict[str, Any]) -> tuple[int, ...]:
 def normalized(
     tensors: dict[str, np.ndarray], architecture: Architecture
 ) -> dict[str, np.ndarray]:
-    """Renames tensors as in the newest version, with the encoder's prefix."""
+    """Renames tensors to the newest names, with the encoder's prefix."""
     found = {}
     for name, tensor in tensors.items():
         for old, new in _OLD_NAMES.items():
@@ -154,7 +154,7 @@ def normalized(
 def _without_missing_coupling(
     method: methods.Method, tensors: dict[str, np.ndarray]
 ) -> methods.Method:
-    """Drops the coupling from a method if it has no tensors.
+    """Drops the coupling from a method if there are no tensors for it.
 
     Version 1 also wrote a language adapter's coupling into the configurations
     of task adapters.
@@ -172,7 +172,7 @@ def read_head(
     )
     path = weights_file(folder, "model_head")
     tensors = read_weights(path)
-    # The library also writes heads whose names begin with this one's.
+    # The library also writes heads whose names begin with this head's name.
     tensors = {k: v for k, v in tensors.items() if k.startswith(start)}
     return head, tensor_names.to_ours(names, tensors, path)
 
@@ -257,7 +257,7 @@ def facts_of(
     shape: methods.EncoderShape,
     architecture: Architecture,
 ) -> dict[str, Any]:
-    """Returns the facts about the encoder in all the library's JSON files."""
+    """Returns the facts that all JSON files of the library state."""
     return {
         "hidden_size": shape.width,
         "model_class": f"{architecture.class_name}AdapterModel",

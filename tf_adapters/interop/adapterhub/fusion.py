@@ -188,7 +188,7 @@ def _fusion_tensors(
     names = _fusion_names(method, place)
     tensors = adapterhub_folder.normalized(tensors, place.architecture)
     biases = _biases_of_keys(names)
-    # The library also writes fusions whose names begin with this one's.
+    # The library also writes fusions whose names begin with this name.
     tensors = {
         key: value
         for key, value in tensors.items()

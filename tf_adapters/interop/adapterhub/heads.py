@@ -59,7 +59,7 @@ def read_head(
 def _read_flex(
     inner: dict[str, Any], start: str
 ) -> tuple[dict[str, Any], list[TensorName]]:
-    """Reads one of the library's own heads, which are put together freely."""
+    """Reads a head of AdapterHub's own classes, not of `transformers`."""
     if inner["head_type"] == masked_lm.NAME:
         return masked_lm.read_head(inner, start)
     kind = _KINDS.get(inner["head_type"])
@@ -161,7 +161,7 @@ def write_head(
 
 
 def _inner(config: dict[str, Any], form: HeadForm) -> dict[str, Any]:
-    """Returns the keys of `head_config.json` except the dropout rate."""
+    """Returns `config` of `head_config.json`, without the dropout rate."""
     has_hidden = form.hidden_layer != "none"
     is_text, is_choice = form.kind == "text", form.kind == "choice"
     labels = config.get("labels") or ["LABEL_0"]
@@ -179,6 +179,6 @@ def _inner(config: dict[str, Any], form: HeadForm) -> dict[str, Any]:
     if is_text or is_choice:
         inner["use_pooler"] = form.reads == "pooled_output"
     elif not has_hidden:
-        # The library's default. A single layer does not use it.
+        # The library's default, which a head of one layer does not use.
         inner["activation_function"] = "tanh"
     return inner | ({"bias": True} if is_text else {})

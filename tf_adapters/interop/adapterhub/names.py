@@ -49,9 +49,9 @@ class Place(typing.NamedTuple):
 
         Args:
             method: `Method`, which can leave out blocks.
-            modules: Dict from our name of a place in a block to the module.
+            modules: Dict from our name of a position in a block to its module.
             tensors: List of the `TensorName`s in the adapter's module.
-            parent: Suffix of the modules' names.
+            parent: Suffix to add to the modules' names.
         """
         return [
             name.within(
@@ -103,7 +103,7 @@ def forms(method: methods.BottleneckForms, place: Place) -> list[TensorName]:
     """Returns the names for `BottleneckForms`."""
     tensors = _delta()
     if method.new_norm in ("before", "both"):
-        # Stored twice: this norm also begins the down-projection.
+        # Stored twice, because the down-projection contains the norm, too.
         modules = ("adapter_norm_before", "adapter_down.0")
         tensors = _delta("adapter_down.1") + norm("norm_before_", *modules)
     if method.new_norm in ("after", "both"):

@@ -37,7 +37,7 @@ _ACTIVATION = Row(
 _DROPOUT = Row("dropout", "dropout", float, float)
 _GATING = Row("use_gating", "use_gating", bool)
 _LEAVE_OUT = Row("leave_out", "leave_out", tuple, list)
-# What bottlenecks do unless they are of `BottleneckForms`.
+# Values for all methods with bottlenecks except `BottleneckForms`.
 _PLAIN = {
     "is_parallel": False,
     "residual_before_ln": True,
@@ -78,7 +78,7 @@ def _bottleneck(
     needs: dict[str, Any] | tuple[()] = (),
     **options: Any,
 ) -> Entry:
-    """Returns the `Entry` of a method of bottlenecks."""
+    """Returns the `Entry` of a method with bottlenecks."""
     return Entry(
         method,
         (Row("reduction_factor", "units"), _ACTIVATION, _LEAVE_OUT, *rows),
@@ -243,7 +243,7 @@ _PROMPT = Entry(
     keys.PROMPT,
     fixed={"form": "adapterhub"},
 )
-# By `architecture` in the configuration. The first that fits counts.
+# By `architecture` in the configuration. The first entry that fits is used.
 ENTRIES = {
     None: (_COMPACTER, _HOULSBY, _PFEIFFER, _FORMS),
     "lora": (_IA3, _LORA),

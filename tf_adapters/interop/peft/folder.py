@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tf_adapters.interop.architectures import Architecture
 
 _VERSION = "0.21.2"
-# Keys of all kinds of adapters.
+# Keys that all kinds of PEFT's adapters have.
 _COMMON = {
     "auto_mapping",
     "base_model_name_or_path",
@@ -56,7 +56,7 @@ def read_adapter(
 ) -> tuple[methods.Method, dict[str, Any] | None, dict[str, np.ndarray], Path]:
     """Reads an adapter folder.
 
-    Arguments and returned values are those of `read_adapter` in
+    The arguments and the return values are the same as for `read_adapter` in
     `interop/adapterhub/folder.py`.
     """
     path = Path(folder) / adapter_folder.CONFIG_FILE
@@ -94,8 +94,8 @@ def _check_model(
 ) -> None:
     """Raises an error if the configuration is for another kind of encoder.
 
-    Only configurations of models without a task name the encoder. For others,
-    a wrong encoder shows in the names of the tensors.
+    PEFT stores the kind of encoder only if the model has no task. With a task,
+    a wrong encoder is found later, by the names of the tensors.
     """
     mapping = config.get("auto_mapping") or {}
     found = re.match(
@@ -132,7 +132,7 @@ def _read_by_table(
     entry = table.ENTRIES[config["peft_type"]]
     method = entry.read(config, source)
     sizes = entry.of_encoder(method, shape, architecture)
-    # The shape of a prompt alone does not show that it is for another encoder.
+    # A prompt for another encoder can have the same shape.
     for key in ("num_layers", "token_dim"):
         if config.get(key) not in (None, sizes.get(key)):
             raise AdapterError(
@@ -215,7 +215,7 @@ def _full_names(
     of_head: list[tensor_names.TensorName],
     architecture: Architecture,
 ) -> list[tensor_names.TensorName]:
-    """Returns the `TensorName`s with the names of the modules around them."""
+    """Adds the names of the enclosing modules to `TensorName`s."""
     is_prompt = any(name.theirs == ("prompt_embeddings",) for name in names)
     start = "base_model." if is_prompt else "base_model.model."
     encoder = f"{start}{architecture.prefix}."

@@ -1,8 +1,8 @@
-"""LoRAs of a module that computes several of our projections.
+"""Converts LoRAs of a module that computes several of our projections.
 
-ModernBERT's `Wqkv` computes queries, keys and values. PEFT's LoRA of it has one
-matrix `A` for all three and one `B`, with rows for each of them in this order.
-Ours has a pair of matrices for each projection.
+ModernBERT's `Wqkv` computes queries, keys and values. PEFT's LoRA of `Wqkv` has
+one matrix `A`, and one matrix `B` with rows for the queries, the keys and the
+values, in this order. Our LoRA has an `A` and a `B` for each projection.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def parted(
     """Returns arrays in which each projection has its own part of `B`.
 
     Args:
-        arrays: Dict from our tensor names to arrays. Each fused projection has
-            the whole module's.
+        arrays: Dict from our tensor names to arrays. For a fused projection,
+            they are the arrays of the whole module.
         wanted: Dict whose keys are `(block, projection)`.
         architecture: `Architecture`.
     """
@@ -48,9 +48,10 @@ def joined(
 ) -> tuple[LoRA, dict[str, np.ndarray], dict[str, dict[str, float]]]:
     """Joins the LoRAs of projections that share a module.
 
-    If all have the same `A` in each block, as those from a folder of PEFT, the
-    module gets it. Otherwise their `A`s are put next to each other, which
-    multiplies the rank by their number. The outputs are the same.
+    If all of them have the same `A` in each block, as after reading a PEFT
+    folder, this `A` becomes the module's. Otherwise, their `A`s are
+    concatenated, which multiplies the rank by the number of projections. The
+    outputs stay the same.
 
     Args:
         method: `LoRA`.
@@ -60,7 +61,7 @@ def joined(
 
     Returns:
         The method and the tensors, in which the first of these projections
-        stands for the module; and a dict with PEFT's keys for its rank.
+        represents the module; and a dict with PEFT's keys for its new rank.
     """
     names = [name for name in method.projections if name in architecture.fused]
     if not names:
@@ -106,7 +107,7 @@ def _pair(
     name: str,
     architecture: Architecture,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Takes out `A` and `B` of a projection; `B` gets the module's outputs."""
+    """Pops a projection's `A`, and its `B` padded to the module's outputs."""
     down = tensors.pop(f"block_{block}_{name}/down_kernel")
     up = tensors.pop(f"block_{block}_{name}/up_kernel")
     columns = [np.zeros_like(up)] * len(architecture.fused)

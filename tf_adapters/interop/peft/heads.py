@@ -29,7 +29,7 @@ def _forms(kind: str, architecture: Architecture) -> tuple[heads.HeadForm, ...]:
     form = heads.huggingface_form(kind, architecture)
     if form.reads != "pooled_output":
         return (form,)
-    # A trained pooler is a hidden layer of our head.
+    # In our head, a trained pooler is the hidden layer.
     modules = ("classifier", POOLER)
     return form, heads.HeadForm(kind, hidden_layer="tanh", modules=modules)
 
@@ -60,10 +60,10 @@ def read_head(
 def without_head(
     tensors: dict[str, np.ndarray], architecture: Architecture, with_head: bool
 ) -> dict[str, np.ndarray]:
-    """Returns the tensors without those of a head that ours is not.
+    """Drops the tensors of a head with a norm, which our heads do not have.
 
     Raises:
-        AdapterError: If there is one and `with_head` is `True`.
+        AdapterError: If there is such a head and `with_head` is `True`.
     """
     of_head = {n for n in tensors if n.startswith(("classifier.", "head."))}
     if of_head and with_head:
@@ -110,7 +110,7 @@ def write_head(
 
 
 def check_prefix(task: str, architecture: Architecture) -> None:
-    """Raises an `AdapterError` if PEFT's prefix tuning does not run on a model.
+    """Raises an `AdapterError` if PEFT's prefix tuning cannot run on a model.
 
     Args:
         task: PEFT's task.

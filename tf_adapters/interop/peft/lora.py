@@ -41,12 +41,12 @@ def read(
     """Returns the method and a dict from our tensor names to arrays.
 
     Args:
-        config: Dict with the keys of `adapter_config.json` that are LoRA's.
+        config: Dict with LoRA's keys of `adapter_config.json`.
         source: Path of the file.
         shape: `EncoderShape`.
         architecture: `Architecture`.
-        tensors: Dict from PEFT's names, without prefixes, to arrays. Without
-            the head's.
+        tensors: Dict from PEFT's names, without prefixes, to arrays. It does
+            not include the head's tensors.
 
     Raises:
         AdapterError: If tf_adapters has no such LoRA, or a tensor is missing,
@@ -109,7 +109,7 @@ def _targets(
 
 
 def _blocks(config: dict[str, Any], shape: methods.EncoderShape) -> list[int]:
-    """Returns the numbers of the blocks that a folder may change."""
+    """Returns the numbers of the blocks that can have a LoRA."""
     layers = config.get("layers_to_transform")
     layers = [layers] if isinstance(layers, int) else layers
     return [i for i in range(shape.num_blocks) if not layers or i in layers]
@@ -202,7 +202,7 @@ def _modules(
     shape: methods.EncoderShape,
     architecture: Architecture,
 ) -> dict[str, Any]:
-    """Returns the keys that say which modules have a LoRA."""
+    """Returns PEFT's keys that say which modules have a LoRA."""
     blocks = [i for i, k in enumerate(method.kept_blocks(shape)) if k]
     modules = _target_modules(method, architecture, blocks)
     says_blocks = isinstance(modules, str) or not method.leave_out
@@ -218,8 +218,9 @@ def _target_modules(
     """Returns PEFT's `target_modules`: names, or a regular expression.
 
     `output.dense` also matches `attention.output.dense`. If only the former is
-    meant, a regular expression is needed. It contains the blocks as well,
-    because PEFT does not accept a list of blocks in addition to it.
+    meant, a regular expression is needed. The expression also contains the
+    blocks, because PEFT does not accept both an expression and a list of
+    blocks.
     """
     modules = [architecture.peft_module(p) for p in method.projections]
     both = ("attention.output.dense", "output.dense")
@@ -259,7 +260,7 @@ ENTRY = Entry(
     needs={
         "bias": ("none",),
         "fan_in_fan_out": (False,),
-        # Others modify the encoder's weights, which are not in the folder.
+        # Other values modify the encoder's weights, which the folder lacks.
         "init_lora_weights": (True, False, None, "gaussian", "orthogonal"),
         "lora_bias": (False,),
         "use_dora": (False,),

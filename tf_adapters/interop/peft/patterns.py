@@ -4,7 +4,7 @@ The settings can be regular expressions from an untrusted source. PEFT runs
 them with Python's `re`, in which a few characters can take practically forever.
 RE2 is used here instead: its time is linear in the expression and the name. It
 has no look-around and no back-references; other expressions for module names
-mean the same in both.
+mean the same in `re` and RE2.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-# As many as a regular expression for each of 250 modules has.
+# Enough for 250 regular expressions, one for each module.
 _MAX_STATES = 20_000
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False

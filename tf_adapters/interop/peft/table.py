@@ -14,7 +14,7 @@ from tf_adapters.interop.tensor_names import norm
 if TYPE_CHECKING:
     from tf_adapters.interop.architectures import Architecture
 
-# PEFT's layout of each projection's vector of (IA)^3; see `TensorName`.
+# PEFT's layout of the (IA)^3 vector of each projection; see `TensorName`.
 _IA3_LAYOUTS = {
     "key": "column",
     "value": "column",
@@ -137,7 +137,7 @@ _PREFIX = Entry(
     (Row(_LENGTH, "prefix_length"),),
     lambda *_: [TensorName("shared_prefix/vectors", ("prompt_embeddings",))],
     {"peft_type": "PREFIX_TUNING", "prefix_projection": False},
-    # PEFT saves the output of the projection, not the projection itself.
+    # PEFT saves the output of the prefix's network, not the network itself.
     ignored=_PROMPT_KEYS,
     fixed={
         "form": "peft",

@@ -50,7 +50,7 @@ def _modules_imported(root, path):
         id(node)
         for branch in ast.walk(tree)
         if isinstance(branch, ast.If)
-        and ast.unparse(branch.test) == "typing.TYPE_CHECKING"
+        and ast.unparse(branch.test).endswith("TYPE_CHECKING")
         for node in ast.walk(branch)
     }
     for node in ast.walk(tree):

@@ -20,6 +20,7 @@ from tf_adapters.encoders import keras_hub_families
 from tf_adapters.encoders import load as load_lib
 from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.encoders.encoder import encoder_fingerprint
+from tf_adapters.encoders.modernbert import ModernBertBackbone
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
 pytestmark = pytest.mark.integration
@@ -183,6 +184,7 @@ def test_number_of_segments_is_that_of_the_config():
         not in (
             keras_hub.models.AlbertBackbone,
             keras_hub.models.DebertaV3Backbone,
+            ModernBertBackbone,
         )
     ],
 )

@@ -1,69 +1,32 @@
 """Tests saving, loading and exporting of methods with every kind of output."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests.export import conftest
+from tests.export import head_models
 from tests.methods import cases
-import tf_adapters
-from tf_adapters import tasks
 from tf_adapters.export import saved_model
 from tf_adapters.export import signatures
 from tf_adapters.models import saving
-from tf_adapters.runs import pretraining_task
 
 pytestmark = pytest.mark.slow
-TASKS = {
-    "tagging": tasks.get("ud_pos"),
-    "span": tasks.get("squad"),
-    "choice": tasks.get("commonsenseqa"),
-    "sentence_vector": dataclasses.replace(
-        tasks.get("stsb"), head="sentence_vector"
-    ),
-    "sentence_ranking": dataclasses.replace(
-        tasks.get("stsb"),
-        head="sentence_ranking",
-        metrics=("mrr",),
-        label_range=None,
-    ),
-    "masked_lm": pretraining_task.pretraining_task_of(tasks.get("sst2")),
-}
 # Each kind of output with two methods, each method with two kinds.
 METHODS = ("full_mixout", "adapter_bias_l0", "lora", "diff_pruning")
 PAIRS = [
     (METHODS[(i + shift) % len(METHODS)], kind)
-    for i, kind in enumerate(TASKS)
+    for i, kind in enumerate(head_models.TASKS)
     for shift in (0, 1)
 ]
-
-
-def _encoder():
-    return tf_adapters.load_encoder(str(conftest.ENCODERS / "bert"))[0]
-
-
-def _model(method, task):
-    encoder = _encoder()
-    if task.head == "masked_lm":
-        head = tf_adapters.heads.MaskedLM.for_encoder(encoder)
-    else:
-        head = tf_adapters.heads.for_task(task)
-    model = tf_adapters.adapt(encoder, method, head)
-    generator = np.random.default_rng(0)
-    for variable in model.trained_variables().values():
-        noise = 0.3 * generator.normal(size=variable.shape)
-        variable.assign(noise + (variable.name == "gamma"))
-    return model
 
 
 @pytest.mark.parametrize(("name", "kind"), PAIRS)
 def test_the_export_of_a_loaded_adapter_answers_as_the_model(
     name, kind, tmp_path
 ):
-    task, packer = TASKS[kind], conftest.make_packer("bert")
-    model = _model(cases.CASES[name][0], task)
+    task, packer = head_models.TASKS[kind], conftest.make_packer("bert")
+    model = head_models.make_model(cases.CASES[name][0], task)
     what = signatures.signatures_of_head(model.head)
     function = what.token_function(model, packer)
     _, request = what.warmup_inputs(packer, task.text_fields)
@@ -72,7 +35,7 @@ def test_the_export_of_a_loaded_adapter_answers_as_the_model(
     expected = {k: v.numpy() for k, v in function(**features).items()}
     assert max(np.ptp(value) for value in expected.values()) > 0.1
     saving.save_adapter(model, tmp_path / "adapter")
-    loaded = saving.load_adapter(tmp_path / "adapter", _encoder())
+    loaded = saving.load_adapter(tmp_path / "adapter", head_models.bert())
     folder = saved_model.export_model(
         loaded, packer, tmp_path / "model", task.text_fields
     )

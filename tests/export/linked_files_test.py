@@ -35,7 +35,7 @@ def test_a_version_is_no_link(tmp_path, outside, target):
     for name in (".1.partial", "1"):
         (folder / name).symlink_to(outside.with_name(target))
     for number in (2, 3):
-        partial, version = saved_model.next_version(folder)
+        partial, version = saved_model._next_version(folder)
         (partial / "saved_model.pb").write_text("a graph")
         partial.rename(version)
         assert version == folder / str(number)

@@ -12,7 +12,7 @@ import tokenizers
 
 from tests import tiny
 from tests.export import conftest
-from tests.export import every_head_test
+from tests.export import head_models
 from tests.methods import cases
 import tf_adapters
 from tf_adapters import heads
@@ -154,10 +154,10 @@ def test_encoders(family, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", every_head_test.TASKS)
+@pytest.mark.parametrize("kind", head_models.TASKS)
 def test_heads(kind, tmp_path):
     method = tf_adapters.methods.LoRA(rank=2)
-    model = every_head_test._model(method, every_head_test.TASKS[kind])
+    model = head_models.make_model(method, head_models.TASKS[kind])
     packer = conftest.make_packer("bert")
     folder = onnx_model.export_onnx(model, packer, tmp_path / "model")
     _assert_equal(model, folder)

@@ -50,7 +50,7 @@ def test_targets_decode_and_answer():
     assert decoded[0]["probabilities"]["angry"] == pytest.approx(0.047426)
     answer = HEAD.answer(LOGITS)
     np.testing.assert_array_equal(answer["is_predicted"], LOGITS >= 0)
-    with pytest.raises(ValueError, match="Row 1 .* no label"):
+    with pytest.raises(ValueError, match="Row 1 .*Received: None"):
         HEAD.targets([{"label": []}, {"label": None}])
 
 

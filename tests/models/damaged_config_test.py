@@ -70,7 +70,7 @@ def folder(saved):
 )
 def test_a_part_of_another_type_is_named(folder, encoder, key, value):
     stored.change_config(folder, lambda config: config.update({key: value}))
-    expected = rf"adapter_config.json is damaged .*`{key}"
+    expected = rf"adapter_config.json is damaged.*`{key}"
     with pytest.raises(UserError, match=expected) as error:
         saving.load_adapter(folder, encoder)
     assert len(str(error.value)) < 700

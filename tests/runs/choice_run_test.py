@@ -108,7 +108,10 @@ def test_padding_and_replicas_change_nothing(batching, strategy, expected):
     losses, scores = _outcome(batching, strategy)
     assert expected[0][0] != expected[0][-1]
     np.testing.assert_allclose(losses, expected[0], atol=5e-5)
-    np.testing.assert_allclose(scores, expected[1], atol=2e-3)
+    # The head's bias cancels in the softmax over choices, so its gradient is
+    # rounding noise, which Adam scales up. It shifts all scores equally.
+    received, scores = (x - x.mean() for x in (scores, expected[1]))
+    np.testing.assert_allclose(received, scores, atol=2e-4)
 
 
 def test_padding_is_counted_by_choices():

@@ -222,7 +222,7 @@ def test_a_setting_of_a_damaged_configuration_is_named(tmp_path):
         resolve.load_config(path)
     path.unlink()
     _pipe(path)
-    with pytest.raises(ConfigError, match="Cannot read .*no file"):
+    with pytest.raises(ConfigError, match="Cannot read .*it is not a file"):
         load_setting(path, "seed")
 
 

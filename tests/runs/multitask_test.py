@@ -290,8 +290,10 @@ def test_mistakes_end_in_one_sentence(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["eval", "predict", "export"])
-def test_modes_want_the_folder_of_one_task(run_folder, mode, capsys):
-    options = {"input": "rows.jsonl"} if mode == "predict" else {}
+def test_modes_want_the_folder_of_one_task(run_folder, mode, tmp_path, capsys):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"sentence": "a film"}\n')
+    options = {"input": str(rows)} if mode == "predict" else {}
     assert _run({}, run_folder, mode=mode, **options) == 1
     assert f"--model_dir={run_folder}/demo_sent" in capsys.readouterr().err
 

@@ -102,7 +102,7 @@ def test_only_adapters_cannot_train_without_a_head(tmp_path, capsys):
     encoder = str(whole_runs.SETTINGS["encoder"])
     override = "pretrain.adapters_only=true"
     assert _run(tmp_path, override, encoder=encoder) == 1
-    assert f"encoder `{encoder}` has none" in capsys.readouterr().err
+    assert f"encoder `{encoder}` has no such head" in capsys.readouterr().err
     assert _run(tmp_path, override, method="layer_norm") == 1
     assert "this method adds none" in capsys.readouterr().err
 
@@ -177,7 +177,11 @@ def test_a_pretraining_answers_no_task(pretrained, tmp_path, capsys):
         experiment.Experiment(
             config, tasks.get("demo_sentiment"), pretrained / "adapter"
         )
-    options = {"input": "none.txt", "output": str(tmp_path / "out.json")}
+    (tmp_path / "texts.txt").write_text("a film")
+    options = {
+        "input": str(tmp_path / "texts.txt"),
+        "output": str(tmp_path / "out.json"),
+    }
     assert commands.run(pretrained, mode="predict", **options) == 1
     assert "is a masked_lm" in capsys.readouterr().err
 

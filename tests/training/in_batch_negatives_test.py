@@ -37,8 +37,10 @@ def test_the_loss_of_a_batch_is_that_of_its_halves(name, parts):
     with strategy.scope():
         model = adapt(tiny.encoder(), methods.Pfeiffer(units=4), HEAD)
         tiny.randomize(model.trained_variables().values())
-    settings = single_steps.config(accumulation_steps=parts)
-    trainer = Trainer(model, strategy, settings, ())
+    config = single_steps.config(accumulation_steps=parts)
+    trainer = Trainer(
+        model, strategy, config.train, config.data, config.seed, ()
+    )
     trainer.prepare_training(1)
     examples = _examples()
     batch = batch_plan.Batch(np.arange(4), int(examples.lengths.max()))
@@ -52,6 +54,6 @@ def test_the_loss_of_a_batch_is_that_of_its_halves(name, parts):
     ]
     whole = float(np.mean(HEAD.loss(targets, outputs)))
     part = next(iter(trainer._distribute(examples, [batch])))
-    received = float(trainer._train_on_replicas(part)[0])
+    received = float(trainer.step.on_replicas(part)[0])
     assert received == pytest.approx(np.mean(halves), rel=1e-4)
     assert abs(whole - np.mean(halves)) > 1e-2

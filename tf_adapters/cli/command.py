@@ -42,7 +42,7 @@ class Command:
         summary: A sentence that says what the subcommand does.
         usage: The arguments after its name, as `--help` shows them.
         examples: Complete command lines.
-        groups: Dict from a title to names of flags, common ones first.
+        groups: Dict from a title to names of flags, common flags first.
         run: Function that runs the subcommand and returns an exit status or
             `None`. Its arguments are the options (an object with an attribute
             for each flag), a nested dict of the settings in flags, and a list
@@ -51,8 +51,8 @@ class Command:
             meaning in it.
         defaults: Dict from a flag to a description of its default, if the
             default is not a fixed value.
-        common: Rarely used flags that this subcommand's help describes
-            nevertheless.
+        common: Flags that are rarely used elsewhere, but that the help of this
+            subcommand describes.
     """
 
     name: str
@@ -82,14 +82,14 @@ def with_options(options, **changes):
 
 
 def on_run(name, options, arguments):
-    """Returns options with the run folder that a subcommand was given.
+    """Returns a subcommand's options, with its run folder as `model_dir`.
 
     Args:
         name: Name of the subcommand, which becomes `mode`.
         options: Options of the subcommand. They may have the folder as
             `model_dir`.
-        arguments: List of arguments that are not flags. Otherwise, the folder
-            is among these.
+        arguments: List of arguments that are not flags. If `model_dir` is not
+            set, this list has the folder.
 
     Raises:
         ConfigError: If there is not exactly one folder.

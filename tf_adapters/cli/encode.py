@@ -26,7 +26,7 @@ def run_encode(options, layer, arguments):
 
 
 def encode_file(config, model_dir, options):
-    """Writes a vector for each row of a file to `options.output`, an `.npy`.
+    """Encodes the rows of a file and writes `options.output`, an `.npy` file.
 
     Args:
         config: `Config`.

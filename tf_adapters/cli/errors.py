@@ -23,9 +23,9 @@ _REFUSED = (
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR),
     *(errno.ENAMETOOLONG, errno.ELOOP, errno.EEXIST, errno.ENOENT),
 )
-# Matches an error of this library that was raised in Python code called by a
-# graph. TensorFlow's own error contains its traceback, and this is the last
-# line of it.
+# Matches an error of this library that was raised in Python code which a graph
+# called. TensorFlow's own error contains the traceback of that error, and the
+# traceback's last line matches.
 _IN_A_GRAPH = re.compile(
     r"^ *(?:tf_adapters\.[\w.]+)?(?:User|Config|Data|Adapter)Error: (.+)$",
     re.MULTILINE,
@@ -41,11 +41,11 @@ def exit_status(command, *arguments):
 
     Returns:
         The command's own status, 1 after a user error, 75 after SIGTERM if the
-        same command can be resumed, or 130 after Ctrl-C.
+        same command can resume the work, or 130 after Ctrl-C.
 
     Raises:
-        Exception: An error of the command that is a bug of this library, with
-            a note that says so.
+        Exception: If the command has a bug. A note says that it is a bug of
+            this library.
     """
     try:
         return command(*arguments) or 0

@@ -1,4 +1,4 @@
-"""`tf-adapters export RUN`: exports to a SavedModel or to other libraries."""
+"""`tf-adapters export RUN`: exports to SavedModel, ONNX or other libraries."""
 
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import on_run
@@ -56,7 +56,7 @@ def export_command(config, model_dir, options):
     remote_folder.copy_to_address(model_dir)
     print(f"{what}: {remote_folder.address(folder)}")
     if options.format == "adapterhub":
-        # The default format of `adapters` is a pickle, which we do not write.
+        # By default the library reads a pickle, which we do not write.
         print("`adapters` loads it with use_safetensors=True only.")
 
 
@@ -68,7 +68,7 @@ def export_many_tasks(flag_layer, options):
         options: See `main.run_command`.
 
     Raises:
-        ConfigError: If a setting is given, or another format than a SavedModel.
+        ConfigError: If a setting is given, or a format other than SavedModel.
     """
     from tf_adapters.export import many_tasks
 
@@ -87,7 +87,7 @@ def export_many_tasks(flag_layer, options):
 
 
 def _check_no_settings(flag_layer, options):
-    """Raises a `ConfigError` if an export of many tasks ignores a setting."""
+    """Raises a `ConfigError` if an export of many tasks is given settings."""
     flat = dataclass_config.flatten(flag_layer)
     given = {key for key, value in flat.items() if value not in (None, (), [])}
     given -= {"data.data_dir", "method.adapters"}

@@ -5,8 +5,8 @@
     tf-adapters train --help
 
 `python train.py` and `python -m tf_adapters` are the same. Flags that several
-subcommands share are defined here once. The file of each subcommand lists those
-that it takes. Without a subcommand, all shared flags are available, and
+subcommands share are defined here once. The file of each subcommand lists the
+flags that it takes. Without a subcommand, all shared flags are available, and
 `--mode` selects the action.
 
 Settings come from the method's file in official_configs/methods, then
@@ -178,7 +178,7 @@ def _flag_layer(values=flags.FLAGS):
 
 
 def main(argv):
-    """Runs the command without a subcommand, as `--mode` says."""
+    """Runs a command line without a subcommand; `--mode` selects the action."""
     if len(argv) > 1:
         sys.exit(
             f"Error: Unknown argument `{argv[1]}`. Flags are --name=value, or "

@@ -1,4 +1,4 @@
-"""Makes the texts of `--help`, with grouped flags, common ones first."""
+"""Makes the texts of `--help`: flags in groups, and common flags first."""
 
 import dataclasses
 import re
@@ -92,7 +92,7 @@ def _groups(groups, values, defaults, rare):
 
 def _flag(flag, words, of_settings):
     meaning, _, setting = flag.help.partition(" Short for --params_override=")
-    # absl appends to the help that a flag may be repeated. Ours says so too.
+    # absl adds to the help text that a flag may be repeated. Ours says so too.
     meaning = meaning.partition(";\n")[0]
     meaning = re.sub(r"[,;] (or )?`None`[^.;]*", "", meaning)
     default = words or _shown(flag.default)

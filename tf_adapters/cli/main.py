@@ -37,7 +37,7 @@ def run_command(flag_layer, options, texts=()):
 
     Returns:
         0 on success, 1 after a user error or a failed run of a study, 75 after
-        SIGTERM if the same command can be resumed, or 130 after Ctrl-C.
+        SIGTERM if the same command can resume the work, or 130 after Ctrl-C.
     """
     return cli_errors.exit_status(_run, flag_layer, options, texts)
 
@@ -121,9 +121,9 @@ def _check_stack(layers):
 
 
 def _with_encoder_of_adapters(config, layers):
-    """Returns a configuration with the encoder of the adapters it names.
+    """Returns a configuration with the encoder of the adapters that it names.
 
-    If a layer of settings sets `encoder`, this encoder is kept.
+    If a layer of settings sets `encoder`, that encoder is kept.
     """
     folders = config.method.get("adapters") or (
         config.stack_on and [config.stack_on]

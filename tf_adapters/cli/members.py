@@ -1,4 +1,4 @@
-"""Trains the members of a fusion first, if the command names none."""
+"""Trains the members of a fusion first, if the command names no adapters."""
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import settings as config_settings
@@ -6,7 +6,7 @@ from tf_adapters.runs import remote_folder
 
 
 def _trains_members(config):
-    """Returns whether this is a fusion that names no trained adapters."""
+    """Returns whether a configuration is a fusion without trained adapters."""
     from tf_adapters import methods
 
     is_fusion = isinstance(config.method, methods.Fusion)
@@ -16,7 +16,7 @@ def _trains_members(config):
 def check_members_train(config, model_dir):
     """Raises an error if a fusion's members cannot be trained.
 
-    Call it before reading data, so that it fails early.
+    Call this function before reading data, so that a command fails early.
 
     Raises:
         ConfigError: If the run is at an address or on several machines.
@@ -31,10 +31,10 @@ def check_members_train(config, model_dir):
 
 
 def with_members(config, model_dir, options):
-    """Trains a fusion's members if it has none; returns its configuration.
+    """Trains a fusion's members, if it names none; returns its configuration.
 
-    They are stored in `members`, next to the fusion's folder, where fusions of
-    other tasks find them too. Any other configuration is returned unchanged.
+    Members are stored in `members`, next to the fusion's folder, where fusions
+    of other tasks find them too. Other configurations are returned unchanged.
 
     Args:
         config: `Config`.

@@ -9,8 +9,8 @@ from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 
-# From the flags of which one is required to the options that need it, with
-# their defaults.
+# From alternative flags to the options that need one of these flags, and the
+# defaults of these options.
 _NEEDED = {
     ("--study",): {
         "report": False,
@@ -45,17 +45,17 @@ def check_options(options):
 
 
 def check_input(options):
-    """Raises an error if a prediction has no input, two, or a missing file.
+    """Raises an error if the input of a prediction is missing or ambiguous.
 
-    To encode, an output is required, too.
+    With `--mode=encode`, an output is required too.
 
     Args:
         options: See `main.run_command`.
 
     Raises:
-        ConfigError: If an option is missing, or two exclude each other.
-        DataError: If the input does not exist. It is looked for before the
-            libraries that read it are imported, which takes seconds.
+        ConfigError: If an option is missing, or if two options conflict.
+        DataError: If the input does not exist. This check comes before the
+            libraries that read the input are imported, which takes seconds.
     """
     if options.mode == "encode":
         _check_encode(options)

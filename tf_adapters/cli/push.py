@@ -9,7 +9,7 @@ from tf_adapters.common.errors import ConfigError
 def run_push(options, layer, arguments):
     """Uploads an adapter and prints its address.
 
-    If it needs other adapters that are only on this machine, prints which.
+    If the adapter needs other adapters that only this machine has, names them.
 
     Raises:
         ConfigError: If there are not exactly two arguments.

@@ -54,7 +54,7 @@ class _Loader(importlib.abc.Loader):
 def _silenced():
     """Discards what is written to standard error while a block runs.
 
-    If the block raises an error, the output is shown after all. This includes
+    If the block raises an error, the discarded output is shown. It includes
     output from Python, which shares the file descriptor.
     """
     sys.stderr.flush()

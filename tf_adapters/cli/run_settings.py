@@ -8,8 +8,8 @@ from tf_adapters.config import resolve
 from tf_adapters.config import settings as config_settings
 from tf_adapters.config import task as config_task
 
-# Settings that evaluation, prediction and export use. Further ones depend on
-# the head.
+# Settings that evaluation, prediction and export use. Further settings depend
+# on the head.
 _FREE = (
     *("task", "encoder", "distribution_strategy", "tpu"),
     *("stack_on", "language_adapters", "method.adapters", "method.leave_out"),
@@ -24,7 +24,7 @@ _FREE = (
 
 
 def check_settings_of_run(config, model_dir, mode):
-    """Raises an error if a setting differs from the run's without any effect.
+    """Raises an error if a command changes a setting that has no effect.
 
     Args:
         config: `Config` of the run, with the settings of the command.
@@ -32,7 +32,7 @@ def check_settings_of_run(config, model_dir, mode):
         mode: `"eval"`, `"predict"`, `"encode"` or `"export"`.
 
     Raises:
-        ConfigError: Names the first such setting.
+        ConfigError: If there is such a setting. Names the first one.
     """
     free = (*_FREE, *_free_of_head(config))
     head = _head_of_run(model_dir)
@@ -71,7 +71,7 @@ def _head_of_run(model_dir):
 
 
 def _settings_of_run(model_dir):
-    """Returns a run's final settings and, if they differ, the declared ones."""
+    """Returns a run's final settings and, if different, declared settings."""
     from tf_adapters.runs import earlier_runs
 
     names = ("config.yaml", earlier_runs.DECLARED)
@@ -80,7 +80,7 @@ def _settings_of_run(model_dir):
 
 def _read(path):
     values = resolve.load_saved(path)
-    # The file may be gone, and the task's name is already known.
+    # The task file may be gone, and the task's name is already known.
     values.get("data", {}).pop("task_file", None)
     return _flat(resolve.resolve_config(values))
 

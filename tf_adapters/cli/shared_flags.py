@@ -169,7 +169,7 @@ FLAGS = (
         kind="boolean",
     ),
 )
-# All flags, including those that set a setting, with common ones first.
+# All flags, including flags that set a setting, with common flags first.
 GROUPS = {
     "What": (
         *("task", "method", "encoder", "mode", "adapters", "tasks", "list"),

@@ -22,8 +22,8 @@ def run_study_command(options, layer, arguments):
 
 def run_study_of_options(options, layer):
     """Runs the study in `options.study` and returns the exit status."""
-    # Imported here, because only studies need this package, and before
-    # training, because the report needs the extra.
+    # Imported here, because only studies need this package. Imported before
+    # training, because the report at the end needs the extra.
     with needs_extra("studies", "A study"):
         from tf_adapters.papers.studies import study
 

@@ -14,8 +14,8 @@ from tf_adapters.runs import summary
 from tf_adapters.runs import task_data
 from tf_adapters.text import defaults as text_defaults
 
-# Values that are printed for a run of several tasks, of one task, and for a
-# search.
+# Values that are printed for a run of several tasks, for a run of one task, and
+# for a search.
 _SHOWN_OF_TASKS = ("examples_per_second", "padding_share", "seconds")
 _SHOWN = ("encoder_weights", *_SHOWN_OF_TASKS)
 _SHOWN_OF_SEARCH = ("settings", "trials", "trained_weights")
@@ -70,7 +70,7 @@ def train_command(config, model_dir, options):
         return
     if config.data.file:
         summary.print_plan(config, data.rows)
-    # Imported after the data are found, because it takes seconds.
+    # Imported after the data are found, because this import takes seconds.
     from tf_adapters.runs import whole_run
 
     config = members.with_members(declared, model_dir, options)
@@ -129,7 +129,7 @@ def _check_shown(result, model_dir):
 def _find_finished(config, model_dir, fingerprints):
     """Returns the result of a finished run, or `None`."""
     if config.distribution_strategy in config_settings.CLUSTERS:
-        # The chief decides. Without a shared folder, others cannot see the run.
+        # The chief decides: other workers may not see its folder.
         from tf_adapters.runs import run_folder_of_workers
         from tf_adapters.runs import strategies
         from tf_adapters.training import workers

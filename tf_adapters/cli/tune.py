@@ -13,7 +13,7 @@ _CHOSEN = ("method", "learning_rate")
 
 
 def run_tune(options, layer, arguments):
-    """Searches for settings and prints the best ones.
+    """Searches for settings and prints the best settings.
 
     Raises:
         ConfigError: If the flags do not say what to train on, `--model_dir` is
@@ -54,11 +54,11 @@ def run_tune(options, layer, arguments):
 def command_of(options, layer, best):
     """Returns the command that trains with the settings of the best trial.
 
-    It has the test file, if one was given.
+    If a test file was given, the command has it too.
 
     Args:
         options: Options of `tune`.
-        layer: Nested dict of the settings in its flags.
+        layer: Nested dict of the settings in the flags of `tune`.
         best: `tuning.Best`.
     """
     from tf_adapters.cli import flags
@@ -86,7 +86,7 @@ def command_of(options, layer, best):
 
 
 def given_rate(given):
-    """Returns a dict with the learning rate in a flag, or `None`."""
+    """Returns a dict with the learning rate from a flag, or `None`."""
     rate = given.get("train.learning_rate")
     return None if rate is None else {"learning_rate": rate}
 

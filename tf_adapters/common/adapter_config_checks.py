@@ -5,6 +5,7 @@ own settings.
 """
 
 import math
+from typing import Any
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
@@ -27,7 +28,7 @@ _PARTS = {
 _REQUIRED = ("encoder", "method", "head")
 
 
-def _read_version(config):
+def _read_version(config: object) -> int:
     """Returns the format version of a parsed file, an integer.
 
     Raises:
@@ -43,7 +44,7 @@ def _read_version(config):
     return version
 
 
-def check_config(config, known_version):
+def check_config(config: Any, known_version: int) -> int:
     """Checks the parts of a configuration and returns its format version.
 
     Args:
@@ -61,7 +62,7 @@ def check_config(config, known_version):
     return version
 
 
-def _check_parts(config):
+def _check_parts(config: dict[str, Any]) -> None:
     for key, (kind, in_words) in _PARTS.items():
         if key not in config and key not in _REQUIRED:
             continue
@@ -82,7 +83,7 @@ def _check_parts(config):
             raise _wrong("left_out", "a list of integers", block)
 
 
-def _check_texts(what, part, *keys):
+def _check_texts(what: str, part: object, *keys: str) -> None:
     """Raises an error unless the keys of a part hold text of limited length."""
     if not isinstance(part, dict):
         raise _wrong(what, "objects", part)
@@ -97,7 +98,9 @@ def _check_texts(what, part, *keys):
             )
 
 
-def _check_values(what, value, are_finite, depth=0):
+def _check_values(
+    what: str, value: object, are_finite: bool, depth: int = 0
+) -> None:
     """Raises an error if values are nested too deeply or are not finite."""
     if depth > _MAX_DEPTH:
         raise UserError(f"`{what}` must be nested less deeply")
@@ -109,5 +112,5 @@ def _check_values(what, value, are_finite, depth=0):
         _check_values(what, one, are_finite, depth + 1)
 
 
-def _wrong(key, expected, received):
+def _wrong(key: str, expected: str, received: object) -> UserError:
     return UserError(f"`{key}` must be {expected}, received {shown(received)}")

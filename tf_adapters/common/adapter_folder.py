@@ -3,6 +3,8 @@
 import hashlib
 import os
 from pathlib import Path
+import typing
+from typing import Any
 
 import numpy as np
 import safetensors
@@ -16,12 +18,15 @@ from tf_adapters.common.errors import some
 from tf_adapters.common.moved_folders import resolve_paths
 from tf_adapters.common.text_files import parse_json
 
+if typing.TYPE_CHECKING:
+    import keras
+
 CONFIG_FILE = "adapter_config.json"
 WEIGHTS_FILE = "adapter.safetensors"
 FORMAT_VERSION = 1
 
 
-def find_adapter_folder(folder):
+def find_adapter_folder(folder: str | Path) -> Path:
     """Finds the adapter folder at a path.
 
     If a process was killed while it replaced the folder, returns the folder to
@@ -31,8 +36,8 @@ def find_adapter_folder(folder):
         folder: Path of an adapter folder or of a run folder.
 
     Returns:
-        `folder`, the folder `adapter` in it, or the moved folder of either. If
-        there is no adapter folder, returns `folder`.
+        `folder`, its subfolder `adapter`, or the folder to which either of them
+        was moved. If there is no adapter folder, returns `folder`.
     """
     folder = Path(folder)
     for place in (folder, folder / "adapter"):
@@ -43,8 +48,8 @@ def find_adapter_folder(folder):
     return folder
 
 
-def replace(folder, new):
-    """Replaces a folder by another one.
+def replace(folder: Path, new: Path) -> None:
+    """Replaces a folder by another folder.
 
     At any time, either the old or the new folder is complete.
 
@@ -61,11 +66,13 @@ def replace(folder, new):
     own_files.remove(aside)
 
 
-def _moved_aside(folder):
+def _moved_aside(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.replaced")
 
 
-def read_adapter_config(folder, parsed=None):
+def read_adapter_config(
+    folder: str | Path, parsed: Any = None
+) -> dict[str, Any]:
     """Reads and checks the `adapter_config.json` of a folder.
 
     Args:
@@ -107,13 +114,15 @@ def read_adapter_config(folder, parsed=None):
     return config
 
 
-def checksum(path):
+def checksum(path: str | Path) -> str:
     """Returns the SHA-256 of a file as hexadecimal text."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_weights(folder, config):
+def read_weights(
+    folder: str | Path, config: dict[str, Any]
+) -> dict[str, np.ndarray]:
     """Reads the tensors of an adapter folder.
 
     Args:
@@ -143,7 +152,7 @@ def read_weights(folder, config):
     return tensors
 
 
-def read_tensors(path):
+def read_tensors(path: str | Path) -> dict[str, np.ndarray]:
     """Reads a safetensors file and returns a dict from name to array.
 
     Raises:
@@ -162,7 +171,11 @@ def read_tensors(path):
         ) from error
 
 
-def assign_tensors(variables, tensors, path):
+def assign_tensors(
+    variables: "dict[str, keras.Variable]",
+    tensors: dict[str, np.ndarray],
+    path: str | Path,
+) -> None:
     """Assigns tensors to the variables of the same names.
 
     Args:
@@ -178,7 +191,11 @@ def assign_tensors(variables, tensors, path):
         variable.assign(tensors[name])
 
 
-def check_tensors(variables, tensors, path):
+def check_tensors(
+    variables: "dict[str, keras.Variable]",
+    tensors: dict[str, np.ndarray],
+    path: str | Path,
+) -> None:
     """Checks that tensors can be assigned to the variables of the same names.
 
     Args:
@@ -211,7 +228,7 @@ def check_tensors(variables, tensors, path):
             )
 
 
-def check_finite(tensors):
+def check_finite(tensors: dict[str, np.ndarray]) -> None:
     """Checks that tensors to be written have only finite values.
 
     Args:

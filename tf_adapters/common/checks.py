@@ -8,6 +8,9 @@ import typing
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 
+if typing.TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 # Names of settings in PEFT, `adapters` and KerasHub, and our names for them.
 _ELSEWHERE = {
     **dict.fromkeys(("size", "bottleneck_size", "adapter_size"), "units"),
@@ -22,7 +25,7 @@ _ELSEWHERE = {
 }
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: object, known: Iterable[str]) -> str:
     """Returns " Did you mean `x`?" for a similar known name `x`, or ""."""
     known = list(known)
     before, dot, last = str(name).rpartition(".")
@@ -57,7 +60,7 @@ def check_known(
         raise error(unknown(what, name, known, hint))
 
 
-def unknown(what, name, known, hint=""):
+def unknown(what: str, name: object, known: list[str], hint: str = "") -> str:
     """Returns the message of `check_known` for an unknown name."""
     return (
         f"Unknown {what} `{cut(name)}`.{did_you_mean(name, known)} Known: "
@@ -65,7 +68,7 @@ def unknown(what, name, known, hint=""):
     )
 
 
-def check_choices(instance):
+def check_choices(instance: "DataclassInstance") -> None:
     """Raises an error if a field's value is not one of its `Literal` choices.
 
     If a field is a tuple of choices, each of its items is checked.

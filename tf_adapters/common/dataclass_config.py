@@ -4,20 +4,27 @@ Reading is strict. An unknown key, a missing key or a value of the wrong type
 raises an error that names it.
 """
 
+from collections.abc import Iterable
 import dataclasses
 import functools
 import math
 import numbers
 import types
 import typing
+from typing import Any
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 
+if typing.TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
-def merge(base, layer):
+    D = typing.TypeVar("D", bound=DataclassInstance)
+
+
+def merge(base: dict[str, Any], layer: dict[str, Any]) -> dict[str, Any]:
     """Returns `base` updated by `layer`, merging nested dicts.
 
     A nested dict with a different `name` replaces the earlier one as a whole.
@@ -30,13 +37,13 @@ def merge(base, layer):
     return merged
 
 
-def _same_thing(new, old):
+def _same_thing(new: object, old: object) -> bool:
     if not isinstance(new, dict) or not isinstance(old, dict):
         return False
     return "name" not in new or new["name"] == old.get("name", new["name"])
 
 
-def flatten(nested, prefix=""):
+def flatten(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Flattens nested dicts into one dict with dotted keys."""
     flat = {}
     for key, value in nested.items():
@@ -48,7 +55,7 @@ def flatten(nested, prefix=""):
 
 
 @functools.cache
-def type_hints(cls):
+def type_hints(cls: type[Any]) -> dict[str, Any]:
     """Returns the types of a class's fields.
 
     They are cached, because a study needs them often.
@@ -56,7 +63,7 @@ def type_hints(cls):
     return typing.get_type_hints(cls)
 
 
-def from_dict(cls, values, prefix=""):
+def from_dict(cls: "type[D]", values: object, prefix: str = "") -> "D":
     """Creates a dataclass instance from a dict, checking each key.
 
     Args:
@@ -89,8 +96,10 @@ def from_dict(cls, values, prefix=""):
     return cls(**built)
 
 
-def check_fields(cls, settings):
-    """Raises a `UserError` if a dataclass does not have one of the settings.
+def check_fields(
+    cls: "type[DataclassInstance]", settings: Iterable[str]
+) -> None:
+    """Raises a `UserError` if a setting is not a field of a dataclass.
 
     Args:
         cls: The dataclass.
@@ -101,7 +110,7 @@ def check_fields(cls, settings):
         check_known(f"setting of {cls.__name__},", name, fields)
 
 
-def check_values(instance):
+def check_values(instance: "DataclassInstance") -> None:
     """Raises a `UserError` if a field's value does not have the field's type.
 
     NumPy numbers are accepted. NaN and infinity are not: they would destroy
@@ -121,7 +130,7 @@ def check_values(instance):
         )
 
 
-def _is_number(value, kind):
+def _is_number(value: Any, kind: type[numbers.Real]) -> bool:
     is_number = isinstance(value, kind) and not isinstance(value, bool)
     return is_number and math.isfinite(value)
 
@@ -142,7 +151,7 @@ _IN_WORDS = {
 _PLURALS = {int: "integers", str: "texts"}
 
 
-def _coerce(value, hint, name):
+def _coerce(value: Any, hint: Any, name: str) -> Any:
     if dataclasses.is_dataclass(hint):
         return from_dict(hint, value, f"{name}.")
     if hint is typing.Any:
@@ -181,7 +190,7 @@ def _coerce(value, hint, name):
     )
 
 
-def _accepted(hint):
+def _accepted(hint: Any) -> tuple[Any, ...]:
     """Returns a tuple of the types that an annotation accepts."""
     if isinstance(hint, types.UnionType):
         return typing.get_args(hint)

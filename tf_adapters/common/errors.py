@@ -102,7 +102,7 @@ def cut(text: object) -> str:
 
 
 def some(names: Sequence[str]) -> str:
-    """Returns the first five of a list of received names for a message."""
+    """Returns text for a message that lists the first five received names."""
     rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
     # Names in a damaged file can have any length.
     return ", ".join(name[:120] for name in names[:5]) + rest or "none"

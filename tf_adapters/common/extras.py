@@ -1,5 +1,6 @@
 """Optional packages, the extras of pyproject.toml."""
 
+from collections.abc import Iterator
 import contextlib
 import importlib.util
 
@@ -7,7 +8,7 @@ from tf_adapters.common.errors import ConfigError
 
 
 @contextlib.contextmanager
-def needs_extra(extra, what):
+def needs_extra(extra: str, what: str) -> Iterator[None]:
     """Converts a failed import in a `with` block to an error for the user.
 
     The message says which extra to install.
@@ -29,7 +30,7 @@ def needs_extra(extra, what):
         ) from error
 
 
-def has_tensorflow_text():
+def has_tensorflow_text() -> bool:
     """Returns whether TensorFlow Text is installed.
 
     With Keras's other backends, models train without TensorFlow.

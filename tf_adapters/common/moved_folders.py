@@ -2,9 +2,10 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 
-def with_relative_paths(config, folder):
+def with_relative_paths(config: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Adds paths relative to `folder` to a configuration.
 
     An adapter, the folder of its encoder and the members of a fusion can then
@@ -19,7 +20,7 @@ def with_relative_paths(config, folder):
         absolute path has the additional key `relative`.
     """
 
-    def located(entry, key):
+    def located(entry: dict[str, Any], key: str) -> dict[str, Any]:
         path = Path(entry[key])
         if not (path.is_absolute() and os.path.isdir(path)):
             return entry
@@ -30,14 +31,14 @@ def with_relative_paths(config, folder):
     return {**config, "encoder": encoder, "members": members}
 
 
-def resolve_paths(config, folder):
+def resolve_paths(config: dict[str, Any], folder: Path) -> None:
     """Updates the paths of folders that were moved along with the adapter."""
 
-    def from_here(path):
+    def from_here(path: str) -> str:
         return os.path.normpath(folder.absolute() / path)
 
     encoder = config["encoder"]
-    # The encoder trained with the adapter and is stored only there.
+    # The encoder was trained in the adapter's run and is stored only in it.
     if encoder["name"].startswith(".."):
         encoder["name"] = from_here(encoder["name"])
     entries = [(entry, "folder") for entry in config.get("members", [])]

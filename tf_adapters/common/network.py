@@ -17,12 +17,12 @@ import urllib.request
 _SECONDS = 3.0
 
 
-def huggingface():
+def huggingface() -> str:
     """Returns the address of the Hugging Face Hub, or of its mirror."""
     return os.environ.get("HF_ENDPOINT", "https://huggingface.co")
 
 
-def answers(*addresses):
+def answers(*addresses: str) -> bool:
     """Returns whether at least one address can be reached within six seconds.
 
     The proxy settings of the environment are used (`https_proxy`, `no_proxy`
@@ -49,7 +49,7 @@ def answers(*addresses):
         return False
 
 
-def _answers(address):
+def _answers(address: str) -> bool:
     """Returns whether an address answers a request.
 
     A connection alone would not suffice, because a proxy can accept connections

@@ -11,8 +11,8 @@ _BY_DEFAULT = ("avx512_vnni", "avx512_bf16", "avx_vnni", "amx_tile")
 _CPU_INFO = Path("/proc/cpuinfo")
 
 
-def switch_on():
-    """Enables oneDNN in TensorFlow, unless the environment variable is set.
+def switch_on() -> None:
+    """Enables oneDNN in TensorFlow, unless `TF_ENABLE_ONEDNN_OPTS` is set.
 
     TensorFlow reads the variable when it is imported. If TensorFlow was already
     imported and does not enable oneDNN by default, this logs a warning.
@@ -30,7 +30,7 @@ def switch_on():
         )
 
 
-def _is_on_by_default():
+def _is_on_by_default() -> bool:
     """Returns whether oneDNN is enabled by default; `True` if unknown."""
     if not _CPU_INFO.is_file():
         return True

@@ -9,11 +9,13 @@ link.
 import os
 from pathlib import Path
 import shutil
+from typing import BinaryIO
+from typing import TextIO
 
 from tf_adapters.common.errors import UserError
 
 
-def remove(path):
+def remove(path: str | Path) -> None:
     """Removes a file, a link or a folder, if it exists.
 
     Files in a folder that cannot be removed are ignored.
@@ -26,27 +28,27 @@ def remove(path):
         path.unlink(missing_ok=True)
 
 
-def remove_link(path):
+def remove_link(path: str | Path) -> None:
     """Removes a path if it is a symbolic link."""
     if Path(path).is_symlink():
         os.unlink(path)
 
 
-def create(path):
+def create(path: str | Path) -> BinaryIO:
     """Opens a new binary file for writing; removes an existing file first."""
     Path(path).unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     return os.fdopen(os.open(path, flags, 0o666), "wb")
 
 
-def open_to_append(path):
+def open_to_append(path: str | Path) -> TextIO:
     """Opens a text file for appending, and creates it if it is missing."""
     remove_link(path)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     return os.fdopen(os.open(path, flags, 0o666), "a", encoding="utf-8")
 
 
-def replace_file(path, content):
+def replace_file(path: str | Path, content: bytes) -> None:
     """Writes a small file atomically.
 
     Readers see either the old content or the complete new content.
@@ -68,7 +70,7 @@ def replace_file(path, content):
         raise
 
 
-def check_folder(path):
+def check_folder(path: str | Path) -> None:
     """Checks that a path can be used as a folder to write to.
 
     Raises:
@@ -88,7 +90,7 @@ def check_folder(path):
         )
 
 
-def make_folder(root, *names):
+def make_folder(root: str | Path, *names: str) -> Path:
     """Creates nested folders and returns the path of the innermost.
 
     Args:
@@ -108,7 +110,7 @@ def make_folder(root, *names):
     return path
 
 
-def make_new_folder(path):
+def make_new_folder(path: str | Path) -> None:
     """Creates an empty folder; an existing file or folder is removed first."""
     remove(path)
     Path(path).mkdir(parents=True)

@@ -2,6 +2,8 @@
 
 import sys
 import time
+from typing import Any
+from typing import Self
 
 import tqdm
 
@@ -11,7 +13,13 @@ _LINE = "{desc}: {percentage:.0f}%, {n_fmt} of {total_fmt}, {elapsed}"
 _LINE += "<{remaining}, {rate_fmt}{postfix}"
 
 
-def progress_bar(total, description, initial=0, unit="ex", delay=0.0):
+def progress_bar(
+    total: int,
+    description: str | None,
+    initial: int = 0,
+    unit: str = "ex",
+    delay: float = 0.0,
+) -> "tqdm.tqdm | TenthLines":
     """Returns a context manager that shows progress on standard error.
 
     Args:
@@ -55,7 +63,14 @@ class TenthLines:
         n: Number of items done.
     """
 
-    def __init__(self, total, description, initial=0, unit="ex", delay=0.0):
+    def __init__(
+        self,
+        total: int,
+        description: str,
+        initial: int = 0,
+        unit: str = "ex",
+        delay: float = 0.0,
+    ) -> None:
         self.total = total
         self.n = self._initial = initial
         self._description = description
@@ -65,21 +80,21 @@ class TenthLines:
         self._started = time.monotonic()
         self._is_shown = not delay
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         return None
 
-    def set_description(self, text):
+    def set_description(self, text: str) -> None:
         """Sets the text before the numbers of later lines."""
         self._description = text
 
-    def set_postfix(self, values):
+    def set_postfix(self, values: dict[str, Any]) -> None:
         """Sets a dict of values to show after the numbers of later lines."""
         self._postfix = ", ".join(f"{k}={v}" for k, v in values.items())
 
-    def update(self, count=1):
+    def update(self, count: int = 1) -> None:
         """Counts items as done, and writes a line after another tenth."""
         before, self.n = self.n, self.n + count
         if not self.total or self._tenths(self.n) == self._tenths(before):
@@ -90,10 +105,10 @@ class TenthLines:
         if self._is_shown:
             print(self._line(elapsed), file=sys.stderr, flush=True)
 
-    def _tenths(self, count):
+    def _tenths(self, count: int) -> int:
         return 10 * count // self.total
 
-    def _line(self, elapsed):
+    def _line(self, elapsed: float) -> str:
         return tqdm.tqdm.format_meter(
             self.n,
             self.total,

@@ -1,7 +1,9 @@
 """Settings in YAML files and in text like `"a.b=value"`, as nested dicts."""
 
 import dataclasses
+from pathlib import Path
 import re
+from typing import Any
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
@@ -10,7 +12,7 @@ from tf_adapters.common.text_files import parse_yaml
 from tf_adapters.common.text_files import read_file
 
 
-def load_yaml(path):
+def load_yaml(path: str | Path) -> dict[str, Any]:
     """Returns the mapping in a YAML file as a dict.
 
     Raises:
@@ -29,7 +31,9 @@ def load_yaml(path):
     return values
 
 
-def load_setting(path, name, default=dataclasses.MISSING):
+def load_setting(
+    path: str | Path, name: str, default: Any = dataclasses.MISSING
+) -> Any:
     """Returns a single plain value from a YAML file.
 
     Args:
@@ -57,13 +61,13 @@ def load_setting(path, name, default=dataclasses.MISSING):
     return value
 
 
-def _reason(error):
+def _reason(error: ValueError) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"not UTF-8 at byte {error.start + 1}."
     return str(error)
 
 
-def parse_items(text):
+def parse_items(text: str) -> list[dict[str, Any]]:
     """Parses overrides such as `"a.b=value,..."`.
 
     Values are parsed as YAML. Commas inside of brackets and quotes do not
@@ -78,7 +82,7 @@ def parse_items(text):
     return [_parse_item(item) for item in _split_outside_brackets(text)]
 
 
-def _parse_item(item):
+def _parse_item(item: str) -> dict[str, Any]:
     key, equals, value = item.partition("=")
     if not equals:
         raise ConfigError(
@@ -103,7 +107,7 @@ _QUOTED = re.compile(
 )
 
 
-def _split_outside_brackets(text):
+def _split_outside_brackets(text: str) -> list[str]:
     items, depth = [""], 0
     hidden = _QUOTED.sub(lambda match: "_" * len(match[0]), text)
     for character, visible in zip(text, hidden, strict=True):

@@ -1,12 +1,18 @@
 """Handling of SIGTERM, the signal that asks a process to end."""
 
+from collections.abc import Callable
+from collections.abc import Iterator
 import contextlib
 import signal
 import threading
+from types import FrameType
+from typing import Any
 
 
 @contextlib.contextmanager
-def on_sigterm(handle):
+def on_sigterm(
+    handle: Callable[[int, FrameType | None], Any],
+) -> Iterator[None]:
     """Calls a function on SIGTERM instead of ending the process.
 
     In a thread other than the main thread, the context manager has no effect.

@@ -8,6 +8,7 @@ expand to billions of values.
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -23,7 +24,7 @@ _MAX_YAML_NODES = 100_000
 _MAX_YAML_DEPTH = 100
 
 
-def read_file(path, largest=_LARGEST_FILE):
+def read_file(path: str | Path, largest: int = _LARGEST_FILE) -> bytes:
     """Returns the content of a file as bytes.
 
     Args:
@@ -46,7 +47,7 @@ def read_file(path, largest=_LARGEST_FILE):
         raise UserError(error.strerror) from error
 
 
-def read_json(path):
+def read_json(path: str | Path) -> Any:
     """Returns the value in a JSON file.
 
     Raises:
@@ -58,7 +59,7 @@ def read_json(path):
         raise UserError(f"not UTF-8 at byte {error.start + 1}") from error
 
 
-def parse_json(text):
+def parse_json(text: str) -> Any:
     """Returns the value of a JSON text.
 
     Raises:
@@ -90,7 +91,7 @@ def parse_json(text):
     return value
 
 
-def parse_yaml(text):
+def parse_yaml(text: str) -> Any:
     """Returns the value of a YAML text.
 
     Raises:
@@ -118,14 +119,14 @@ def parse_yaml(text):
             loader.dispose()
 
 
-def _cut(error):
+def _cut(error: yaml.YAMLError) -> yaml.YAMLError:
     """Cuts long names and tags in the message of a PyYAML error."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem:
         error.problem = cut(error.problem)
     return error
 
 
-def _check_depth(text):
+def _check_depth(text: str) -> None:
     depths = itertools.accumulate(
         (c in "[{") - (c in "]}") for c in text if c in "[]{}"
     )
@@ -133,7 +134,9 @@ def _check_depth(text):
         raise RecursionError
 
 
-def _unfolded_size(node, sizes, depth):
+def _unfolded_size(
+    node: yaml.Node | None, sizes: dict[int, int | None], depth: int
+) -> int:
     """Returns the number of nodes if every alias is expanded.
 
     Args:
@@ -163,6 +166,6 @@ def _unfolded_size(node, sizes, depth):
     return size
 
 
-def replace_text(path, text):
+def replace_text(path: str | Path, text: str) -> None:
     """Writes a small text file atomically; see `own_files.replace_file`."""
     own_files.replace_file(path, text.encode())

@@ -1,4 +1,4 @@
-"""Describes each setting, with the docstrings of the settings' classes.
+"""Describes each setting, using the docstrings of the settings' classes.
 
 This writes the page of all settings:
 

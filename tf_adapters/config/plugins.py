@@ -21,7 +21,7 @@ def plugin_flags():
 
 
 def load_plugins(paths):
-    """Imports Python files, each once in a process.
+    """Imports Python files, each only once in this process.
 
     Args:
         paths: Iterable of paths. The files are executed, so use trusted ones

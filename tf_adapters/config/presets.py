@@ -20,22 +20,21 @@ OFFICIAL_CONFIGS = next(
 )
 PRESETS = OFFICIAL_CONFIGS / "methods"
 DEFAULT = "houlsby"
-# The key of a preset with the name of a module; see `import_method`. It is not
-# a setting.
+# The key under which a preset names a module; see `import_method`. It is not a
+# setting.
 _MODULE = "module"
 
 
 def with_preset(layers):
-    """Returns layers of settings, with the preset of their method as the first.
+    """Puts the preset of the method before layers of settings.
 
     Args:
         layers: Nested dicts. Later ones override earlier ones. `method` is a
             preset's name, or a dict with `name` and hyperparameters.
 
     Returns:
-        List of nested dicts. Only the first, the preset, has the method's
-        `name`. Settings that a layer has for a method of another name are
-        dropped.
+        List of nested dicts. Only the first dict, the preset, has the method's
+        `name`. Settings for a method with another name are dropped.
 
     Raises:
         ConfigError: If there is no such preset.
@@ -48,7 +47,7 @@ def with_preset(layers):
 
 
 def preset_name(layers, default=DEFAULT):
-    """Returns the name of the preset in the last layer that has one.
+    """Returns the method's or preset's name in the last layer with a name.
 
     Args:
         layers: See `with_preset`.
@@ -64,12 +63,12 @@ def preset_name(layers, default=DEFAULT):
 def with_name_of_command(layers):
     """Returns a run's layer with the name of the command's preset.
 
-    A run stores the name of its method, and the command can have the name of a
-    preset of that method. If the preset is of another method, the run's layer
-    is returned unchanged.
+    A run stores the name of its method, and the command can name a preset of
+    the same method. If the command names a preset of another method, the run's
+    layer is returned unchanged.
 
     Args:
-        layers: Nested dicts, the run's first, then those of the command.
+        layers: Nested dicts: the run's layer, then the layers of the command.
     """
     run, name = layers[0], preset_name(layers)
     method = with_method_as_dict(run).get("method", {})
@@ -79,7 +78,7 @@ def with_name_of_command(layers):
 
 
 def with_method_as_dict(layer):
-    """Returns a layer with dicts instead of names of methods.
+    """Returns a layer in which each method is a dict and not a name.
 
     This affects `method` and `method.adapter`, if the layer has them.
 
@@ -101,14 +100,14 @@ def with_method_as_dict(layer):
 
 
 def complete(method):
-    """Completes a method's settings with those of its preset.
+    """Adds the settings of a method's preset to the method's own settings.
 
     Args:
         method: Dict with the `name` of a preset, and settings that override
-            it.
+            the preset's settings.
 
     Raises:
-        ConfigError: If it is not such a dict, or there is no such preset.
+        ConfigError: If `method` is not such a dict, or there is no such preset.
     """
     if not isinstance(method, dict) or "name" not in method:
         raise ConfigError(
@@ -137,13 +136,13 @@ def _on_top(layer, earlier, name):
 
 
 def import_method(name):
-    """Imports the module that registers a preset's method, if it has one.
+    """Imports the module that registers a preset's method, if it names one.
 
-    Presets of methods in `tf_adapters.methods` have none, because that package
-    imports all its methods.
+    Presets of methods in `tf_adapters.methods` name no module, because that
+    package imports all its methods.
 
     Args:
-        name: Name of a preset, or of a method without one.
+        name: Name of a preset, or of a method without a preset.
     """
     if name in preset_names() and _MODULE in _read(name):
         importlib.import_module(_read(name)[_MODULE])

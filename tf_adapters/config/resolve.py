@@ -26,7 +26,7 @@ from tf_adapters.config.settings import Config
 
 
 def resolve_config(*layers):
-    """Returns the `Config` of layers of settings, with its method built.
+    """Combines layers of settings into a `Config`, and builds its method.
 
     Args:
         *layers: Nested dicts with the fields of `Config`. Later ones override
@@ -40,7 +40,7 @@ def resolve_config(*layers):
 
 
 def combine(*layers):
-    """Returns the `Config` of layers of settings, with `method` as a dict.
+    """Combines layers of settings into a `Config`, with `method` as a dict.
 
     The method's settings are not checked yet; see `build_method`. Does not
     import Keras, which takes seconds.
@@ -62,7 +62,7 @@ def combine(*layers):
 
 
 def build_method(config):
-    """Returns a configuration from `combine` with its `method` built.
+    """Builds the `method` of a configuration from `combine`.
 
     Raises:
         ConfigError: If a setting of the method is unknown or invalid.
@@ -160,10 +160,10 @@ def load_config(path):
 
 
 def load_saved(path):
-    """Reads a configuration that `save_config` wrote, as nested dicts."""
+    """Reads what `save_config` wrote, and returns it as nested dicts."""
     values = load_yaml(path)
-    # Settings of older runs, for the location of tokens and of batching. They
-    # do not change results.
+    # Older runs stored where tokens were cached and where batches were made.
+    # These settings do not change results.
     if isinstance(values.get("data"), dict):
         for name in ("cache_dir", "service"):
             values["data"].pop(name, None)

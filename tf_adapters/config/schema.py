@@ -35,8 +35,8 @@ _METHOD = {
 def schema() -> dict[str, object]:
     """Returns the schema of a file for `--config_file`.
 
-    A file may leave out any setting, because the others come from presets,
-    flags and defaults.
+    A file may leave out any setting, because missing settings come from
+    presets, flags and defaults.
     """
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

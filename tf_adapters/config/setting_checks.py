@@ -1,4 +1,4 @@
-"""Checks the values of settings, and which of them exclude each other."""
+"""Checks the values of settings, and that no two settings conflict."""
 
 import math
 import operator

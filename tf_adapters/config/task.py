@@ -11,9 +11,9 @@ from tf_adapters.tasks.task_file import load_task_file
 
 
 def with_task_of_file(layer, earlier):
-    """Returns a layer with consistent task, task file and table.
+    """Makes the task, the task file and the table of a layer consistent.
 
-    If a layer sets one of them, it overrides all three from earlier layers.
+    If a layer sets one of the three, it overrides all three of earlier layers.
 
     Args:
         layer: Nested dict.
@@ -67,10 +67,10 @@ def _named(layer, what, name, other):
 
 
 def with_last_file(layers):
-    """Removes all task files from layers but the last.
+    """Removes all task files but the last from layers of settings.
 
-    The others may no longer exist: a run's configuration has the original path,
-    and the command line can have a new one.
+    Earlier files may no longer exist: a run's configuration has the original
+    path, and the command line can have a new path.
     """
     layers = list(layers)
     naming = [
@@ -143,7 +143,7 @@ def declared_task(config, check_files=False):
 
 
 def _selected_by(task, metric):
-    """Moves the metric that selects weights to the front of a task's."""
+    """Moves the metric that selects weights to the front of the metrics."""
     if metric is None:
         return task
     if metric not in task.kind.metrics:

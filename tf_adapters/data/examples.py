@@ -1,4 +1,4 @@
-"""Tokenized examples: token ids, targets, and what they need in batches."""
+"""Tokenized examples: token ids, targets, and data for making batches."""
 
 import dataclasses
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 
 from tf_adapters.data.tokens.windows import tokenize_windows
 
-# In targets with one entry for each token: this position has no target.
+# Marks tokens without a target, if targets have one entry for each token.
 IGNORED = -1
 
 
@@ -24,7 +24,7 @@ class Masking:
             hides single tokens.
         seed: Integer.
         is_drawn: Whether hidden tokens are drawn at random. If not, the texts
-            have mask tokens themselves, and only `mask_id` is used.
+            already contain mask tokens, and only `mask_id` is used.
     """
 
     mask_id: int
@@ -55,15 +55,15 @@ class Examples:
             arrays with one entry for each token, `IGNORED` for tokens without
             a target; or `None`.
         pad_id: Id of the padding token.
-        counts: Integer array, the number of terms in the loss of each example,
-            or `None` for one each. A batch's loss is the mean over its terms.
+        counts: Integer array, the number of terms in each example's loss, or
+            `None` if all have one. A batch's loss is the mean over its terms.
         source: Data that the head needs to map the model's outputs back to
             rows. Only the head reads it.
-        masking: `Masking` for masked language modeling, in which `counts`
-            tokens of each example are hidden, drawn again for each batch, or
-            are mask tokens in the text. Otherwise `None`.
-        is_pooled: Whether each list of arrays has the windows of one text, for
-            which the model gives a single output. Defaults to `False`.
+        masking: `Masking` for masked language modeling, otherwise `None`. In
+            each example, `counts` tokens are hidden. They are drawn again for
+            each batch, or are the mask tokens in the text.
+        is_pooled: Whether the arrays of an example are the windows of a text,
+            for which the model gives a single output. Defaults to `False`.
     """
 
     token_ids: list
@@ -113,7 +113,7 @@ class Examples:
 
     @property
     def costs(self):
-        """Number of tokens of each example if all choices are padded."""
+        """Number of tokens of each example, with its choices padded."""
         return self.lengths * self.num_choices
 
     def count(self, indices):

@@ -1,6 +1,6 @@
-"""Pretrained encoders and their tokenizers, one file a family.
+"""Pretrained encoders and their tokenizers, one file per family.
 
-`register` makes a family of your own known.
+`register` adds a family of your own.
 """
 
 from tf_adapters.encoders.architecture import Architecture

@@ -4,6 +4,11 @@ Each group of weights is one block that is called several times. Each call has
 its own slots, so methods count blocks by depth. The backbone is KerasHub's.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 import keras_hub
 
 from tf_adapters.common.errors import UserError
@@ -13,10 +18,16 @@ from tf_adapters.encoders.huggingface_family import BERT_ARGUMENTS
 from tf_adapters.encoders.huggingface_family import Family
 from tf_adapters.encoders.huggingface_weights import blocks_of
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import keras
+
+
 AlbertBackbone = keras_hub.models.AlbertBackbone
 
 
-def _blocks(backbone):
+def _blocks(backbone: AlbertBackbone) -> list[keras.layers.Layer]:
     """Returns the block at each depth; blocks of one group are one object."""
     if backbone.num_inner_repetitions != 1:
         raise UserError(
@@ -31,7 +42,7 @@ def _blocks(backbone):
 ARCHITECTURE = Architecture("gelu_tanh", 1e-12, has_pooler=True, blocks=_blocks)
 
 
-def _check(config, path):
+def _check(config: dict[str, Any], path: Path) -> None:
     inner = config.get("inner_group_num", 1)
     if inner != 1:
         raise UserError(

@@ -1,9 +1,13 @@
 """ALBERT's SentencePiece tokenizer, with the text cleanup of ALBERT's code.
 
-The tokenizer runs in a graph. Before it looks up pieces, it replaces two kinds
-of quotes, removes accents and lowercases, as in
-transformers/models/albert/tokenization_albert.py. KerasHub's class does not.
+The tokenizer runs in a graph. Before it splits a text into pieces, it replaces
+two kinds of quotes, removes accents and lowercases, as in
+transformers/models/albert/tokenization_albert.py. KerasHub's class lacks these
+steps.
 """
+
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 import keras_hub
@@ -33,8 +37,12 @@ class AlbertTokenizer(keras_hub.models.AlbertTokenizer):
     second_segment = 1
 
     def __init__(
-        self, proto=None, lowercase=True, keep_accents=False, **kwargs
-    ):
+        self,
+        proto: str | bytes | None = None,
+        lowercase: bool = True,
+        keep_accents: bool = False,
+        **kwargs: Any,
+    ) -> None:
         # Use the graph code for eager calls, too, so that ids are the same.
         kwargs["_allow_python_workflow"] = False
         super().__init__(proto=proto, **kwargs)
@@ -42,22 +50,24 @@ class AlbertTokenizer(keras_hub.models.AlbertTokenizer):
         self.keeps_accents = keep_accents
 
     @property
-    def separator_ids(self):
-        """Ids between two texts."""
+    def separator_ids(self) -> list[int]:
+        """Ids of the tokens between two texts."""
         return [self.end_token_id]
 
-    def tokenize(self, inputs):
+    def tokenize(
+        self, inputs: Sequence[str] | tf.Tensor
+    ) -> list[list[int]] | tf.RaggedTensor:
         """Returns the token ids of cleaned texts."""
         return super().tokenize(self._clean(tf.convert_to_tensor(inputs)))
 
-    def _clean(self, texts):
+    def _clean(self, texts: tf.Tensor) -> tf.Tensor:
         texts = tf.strings.regex_replace(texts, "``|''", '"')
         if not self.keeps_accents:
             texts = tf_text.normalize_utf8(texts, "NFKD")
             texts = tf.strings.regex_replace(texts, r"\p{M}", "")
         return lowercased(texts) if self.lowercases else texts
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "lowercase": self.lowercases,

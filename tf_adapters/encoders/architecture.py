@@ -1,24 +1,31 @@
-"""Describes how a family of backbones differs from the others."""
+"""Describes how the backbones of a family are computed."""
 
 from collections.abc import Callable
 import dataclasses
 import typing
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.encoders import block_layers
 from tf_adapters.layers.attention import NoPositions
 
+if TYPE_CHECKING:
+    import keras
 
-def _own_blocks(backbone):
+    from tf_adapters.encoders.encoder import Encoder
+
+
+def _own_blocks(backbone: Any) -> "list[keras.layers.Layer]":
     return list(backbone.transformer_layers)
 
 
-def _no_positions(encoder):
+def _no_positions(encoder: "Encoder") -> list[NoPositions]:
     return [NoPositions()] * encoder.backbone.num_layers
 
 
 @dataclasses.dataclass(frozen=True)
 class Architecture:
-    """How a family's backbones are computed. Defaults suit most, as BERT.
+    """How a family's backbones are computed. The defaults suit most families.
 
     Attributes:
         activation: Activation of the backbone's own `call`, a name in
@@ -31,8 +38,8 @@ class Architecture:
             token instead of the first column. If `True`, the layer
             `embeddings` holds the tables of tokens and positions.
         blocks: Function from a backbone to the list of its blocks, by depth.
-        layers: Function from a block to its `BlockLayers`. Defaults to one for
-            KerasHub's `TransformerEncoder`.
+        layers: Function from a block to its `BlockLayers`. Defaults to the
+            function for KerasHub's `TransformerEncoder`.
         positions: Function from an `Encoder` to a list with one object per
             block, each with the method of
             `tf_adapters.layers.attention.NoPositions`.

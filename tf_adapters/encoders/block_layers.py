@@ -1,4 +1,4 @@
-"""The layers of a backbone's block, by what they compute.
+"""The layers of a backbone's block, under names of what they compute.
 
 This is the only file that reads KerasHub's private attributes;
 `tests/models/adapted_encoder_test.py` has a canary for each architecture.
@@ -7,6 +7,7 @@ This is the only file that reads KerasHub's private attributes;
 import dataclasses
 from typing import Any
 
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers.slot import PROJECTIONS
 
 
@@ -43,7 +44,7 @@ class BlockLayers:
     ffn_norm: Any
     num_heads: int
 
-    def kernels(self):
+    def kernels(self) -> dict[str, tuple[Tensor, int]]:
         """Returns each projection's kernel and its number of input axes.
 
         The result is a dict from a projection's name to its kernel and the
@@ -57,7 +58,7 @@ class BlockLayers:
         }
 
 
-def of_transformer_encoder(block):
+def of_transformer_encoder(block: Any) -> BlockLayers:
     """Returns the `BlockLayers` of a KerasHub `TransformerEncoder`.
 
     Args:

@@ -6,6 +6,7 @@ terabytes of memory.
 
 import math
 import pathlib
+from typing import Any
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
@@ -19,7 +20,7 @@ _MAX_LAYERS = 100
 _SPARE_WEIGHTS = 10_000_000
 
 
-def read_json(path):
+def read_json(path: str | pathlib.Path) -> dict[str, Any]:
     """Returns the content of a JSON file; errors name the file."""
     try:
         found = parse_json(pathlib.Path(path).read_text(encoding="utf-8"))
@@ -40,7 +41,12 @@ def read_json(path):
     return found
 
 
-def check_sizes(sizes, keys, stored_bytes, path):
+def check_sizes(
+    sizes: dict[str, Any],
+    keys: dict[str, str],
+    stored_bytes: int,
+    path: pathlib.Path,
+) -> None:
     """Raises an error unless sizes are integers that fit the stored weights.
 
     Args:
@@ -79,18 +85,18 @@ def check_sizes(sizes, keys, stored_bytes, path):
 
 
 def _count_weights(
-    num_layers,
-    num_heads,
-    hidden_dim,
-    intermediate_dim,
-    max_sequence_length,
-    embedding_dim=None,
-    vocabulary_size=0,
-    vocab_size=0,
-    num_segments=0,
-    num_groups=None,
-    bucket_size=0,
-):
+    num_layers: int,
+    num_heads: int,
+    hidden_dim: int,
+    intermediate_dim: int,
+    max_sequence_length: int,
+    embedding_dim: int | None = None,
+    vocabulary_size: int = 0,
+    vocab_size: int = 0,
+    num_segments: int = 0,
+    num_groups: int | None = None,
+    bucket_size: int = 0,
+) -> int:
     """Returns the approximate number of weights, without biases."""
     rows = vocabulary_size + vocab_size + num_segments
     # Relative positions are stored instead of absolute ones.
@@ -102,7 +108,9 @@ def _count_weights(
     )
 
 
-def check_number(key, value, least, most, path):
+def check_number(
+    key: str | None, value: Any, least: float, most: float, path: pathlib.Path
+) -> None:
     """Raises an error unless a value is a number from `least` to `most`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     # Bounds come first: `isnan` fails on integers too large for a float.
@@ -113,7 +121,7 @@ def check_number(key, value, least, most, path):
         )
 
 
-def check_flag(key, value, path):
+def check_flag(key: str, value: Any, path: pathlib.Path) -> None:
     """Raises a `UserError` unless a value is true, false or null."""
     if not isinstance(value, bool | None):
         raise UserError(

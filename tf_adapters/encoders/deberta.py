@@ -5,7 +5,11 @@ projections. Its products with the tokens are added to the attention scores. The
 backbone is KerasHub's. Hugging Face folders have `model_type: deberta-v2`.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
+from typing import Any
 
 from keras import ops
 import keras_hub
@@ -13,6 +17,7 @@ import numpy as np
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
+from tf_adapters.common.types import Tensor
 from tf_adapters.encoders.architecture import Architecture
 from tf_adapters.encoders.huggingface_family import BERT_ARGUMENTS
 from tf_adapters.encoders.huggingface_family import OPTIONS_WITHOUT_SEGMENTS
@@ -21,6 +26,13 @@ from tf_adapters.encoders.huggingface_weights import blocks_of
 from tf_adapters.layers.attention import by_head
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.normalization import layer_norm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tf_adapters.encoders.encoder import Encoder
+
 
 DebertaV3Backbone = keras_hub.models.DebertaV3Backbone
 _LAYER = "disentangled_attention_encoder_layer_{}"
@@ -35,7 +47,9 @@ class DisentangledPositions(Float32Layer):
         **kwargs: See `keras.layers.Layer`.
     """
 
-    def __init__(self, backbone, epsilon, **kwargs):
+    def __init__(
+        self, backbone: DebertaV3Backbone, epsilon: float, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.table = backbone.relative_embeddings
         self.epsilon = epsilon
@@ -46,7 +60,13 @@ class DisentangledPositions(Float32Layer):
         )
         self.built = True
 
-    def relate(self, query, key, project, drop):
+    def relate(
+        self,
+        query: Tensor,
+        key: Tensor,
+        project: Callable[[str, Tensor], Tensor],
+        drop: Callable[[Tensor], Tensor],
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """See `tf_adapters.layers.attention.NoPositions`."""
         norm = self.table.layer_norm
         table = layer_norm(
@@ -71,7 +91,7 @@ class DisentangledPositions(Float32Layer):
         bias = to_position + to_content[:, :, : ops.shape(query)[1]]
         return query * ops.cast(1 / math.sqrt(3), query.dtype), key, bias
 
-    def _scores(self, x, table, distances):
+    def _scores(self, x: Tensor, table: Tensor, distances: Tensor) -> Tensor:
         """Returns scores of tokens with the positions of all other tokens.
 
         Args:
@@ -95,7 +115,7 @@ class DisentangledPositions(Float32Layer):
         return _shifted(products)
 
 
-def _shifted(products):
+def _shifted(products: Tensor) -> Tensor:
     """Returns `products[..., i, j - i + tokens - 1]` as `[..., i, j]`.
 
     Args:
@@ -113,7 +133,7 @@ def _shifted(products):
     return flat[:, :, :, :tokens]
 
 
-def _buckets(bucket_size, max_positions):
+def _buckets(bucket_size: int, max_positions: int) -> np.ndarray:
     """Returns the bucket of each distance, starting at 0, an int32 array.
 
     Distances up to half of the buckets have a bucket each. Larger distances are
@@ -128,7 +148,7 @@ def _buckets(bucket_size, max_positions):
     return np.where(far <= middle, far, logarithmic).astype("int32")
 
 
-def _positions(encoder):
+def _positions(encoder: Encoder) -> list[DisentangledPositions]:
     backbone = encoder.backbone
     shared = DisentangledPositions(
         backbone, encoder.layer_norm_epsilon, name="positions"
@@ -151,7 +171,7 @@ _EXPECTED = (
 )
 
 
-def _check(config, path):
+def _check(config: dict[str, Any], path: Path) -> None:
     expected = list(_EXPECTED)
     for key, same in (
         ("embedding_size", "hidden_size"),

@@ -1,5 +1,7 @@
 """DeBERTa-v3's SentencePiece tokenizer, which runs in a graph."""
 
+from typing import Any
+
 import keras
 import keras_hub
 
@@ -24,12 +26,12 @@ class DebertaTokenizer(keras_hub.models.DebertaV3Tokenizer):
     # The encoder has no segments.
     second_segment = None
 
-    def __init__(self, proto=None, **kwargs):
+    def __init__(self, proto: str | bytes | None = None, **kwargs: Any) -> None:
         # Use the graph code for eager calls, too, so that ids are the same.
         kwargs["_allow_python_workflow"] = False
         super().__init__(proto=proto, **kwargs)
 
     @property
-    def separator_ids(self):
-        """Ids between two texts."""
+    def separator_ids(self) -> list[int]:
+        """Ids of the tokens between two texts."""
         return [self.end_token_id]

@@ -16,7 +16,7 @@ _HUGGINGFACE_FILES = (
 )
 
 
-def huggingface_folder(name):
+def huggingface_folder(name: str) -> pathlib.Path:
     """Returns the local folder of `hf://owner/model`, downloading if needed.
 
     Raises:
@@ -46,7 +46,7 @@ def huggingface_folder(name):
         raise UserError(_no_network(name, endpoint)) from error
 
 
-def check_preset(name, handle):
+def check_preset(name: str, handle: str) -> None:
     """Raises an error if a KerasHub preset cannot be loaded.
 
     Args:
@@ -54,7 +54,7 @@ def check_preset(name, handle):
         handle: Its Kaggle handle, `kaggle://owner/model/keras/variant/version`.
 
     Raises:
-        UserError: If it is not cached and the host does not respond.
+        UserError: If the preset is not cached and the host does not respond.
     """
     import kagglehub.config
 
@@ -66,7 +66,7 @@ def check_preset(name, handle):
         raise UserError(_no_network(name, host))
 
 
-def _no_network(name, host):
+def _no_network(name: str, host: str) -> str:
     return (
         f"The encoder `{cut(name)}` is not on this machine and {host} does not "
         "answer. Use `minilm`, which is installed with the requirements, give "

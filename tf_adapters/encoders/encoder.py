@@ -1,12 +1,14 @@
-"""A pretrained encoder: a backbone and the settings to compute it."""
+"""A pretrained encoder: a backbone and its checkpoint's settings."""
 
 import dataclasses
 import functools
 
 import keras_hub
 
+from tf_adapters.encoders.architecture import Architecture
 from tf_adapters.encoders.keras_hub_families import architecture_of
 from tf_adapters.encoders.keras_hub_families import fields_of
+from tf_adapters.encoders.loaded_weights import LoadedWeights
 from tf_adapters.encoders.loaded_weights import hash_of_weights
 from tf_adapters.encoders.loaded_weights import loaded_weights
 
@@ -52,24 +54,24 @@ class Encoder:
     ffn_output_dropout: float | None = None
 
     @property
-    def output_dropouts(self):
+    def output_dropouts(self) -> tuple[float, ...]:
         """Dropout rates after attention and after the feed-forward network."""
         rates = self.attention_output_dropout, self.ffn_output_dropout
         return tuple(self.hidden_dropout if r is None else r for r in rates)
 
     @property
-    def architecture(self):
+    def architecture(self) -> Architecture:
         """The `Architecture` of the backbone's family."""
         return architecture_of(self.backbone)
 
     @property
-    def takes_segments(self):
+    def takes_segments(self) -> bool:
         """Whether the backbone takes segment ids."""
         inputs = self.backbone.inputs
         return any(tensor.name == "segment_ids" for tensor in inputs)
 
     @functools.cached_property
-    def fingerprint(self):
+    def fingerprint(self) -> str:
         """Hash of everything that determines the loaded encoder's outputs.
 
         Hexadecimal SHA-256 of the activation, the epsilon, and the names,
@@ -81,20 +83,20 @@ class Encoder:
         )
 
     @property
-    def loaded(self):
+    def loaded(self) -> LoadedWeights:
         """The `LoadedWeights` of the backbone."""
         return loaded_weights(self.backbone)
 
     @property
-    def settings(self):
+    def settings(self) -> tuple[str, float]:
         """The settings that affect the outputs: activation and epsilon."""
         return self.activation, float(self.layer_norm_epsilon)
 
-    def restore(self):
+    def restore(self) -> None:
         """Resets all weights to the values at loading time.
 
-        You can then build a new model on the encoder. The model whose training
-        changed the weights has lost them and raises an error when it is used.
+        You can then build a new model on the encoder. A model whose training
+        changed the weights loses its values, and raises an error when used.
 
         Raises:
             UserError: If the encoder comes from a `.keras` file, which does
@@ -103,7 +105,7 @@ class Encoder:
         self.loaded.restore()
 
 
-def as_encoder(backbone):
+def as_encoder(backbone: keras_hub.models.Backbone | Encoder) -> Encoder:
     """Returns the `Encoder` of a KerasHub backbone.
 
     Args:
@@ -120,7 +122,7 @@ def as_encoder(backbone):
     return Encoder(name=backbone.name, backbone=backbone, **fields)
 
 
-def encoder_fingerprint(encoder):
+def encoder_fingerprint(encoder: Encoder) -> str:
     """Returns the fingerprint of an encoder's current weights.
 
     `encoder.fingerprint` is computed from the weights at loading time.

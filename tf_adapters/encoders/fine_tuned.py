@@ -5,14 +5,21 @@ encoder: `adapter` for a run that fine-tuned one task (its head is not part of
 the encoder), or `encoder` for a run of several tasks.
 """
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 
+if TYPE_CHECKING:
+    import keras_hub
 
-def find_fine_tuned(source):
+
+def find_fine_tuned(source: str | Path) -> Path | None:
     """Returns the adapter folder with a fine-tuned encoder, or `None`.
 
     Args:
@@ -28,7 +35,7 @@ def find_fine_tuned(source):
     return None
 
 
-def read_fine_tuned_config(folder):
+def read_fine_tuned_config(folder: Path) -> dict[str, Any]:
     """Returns the configuration of an adapter folder that holds an encoder.
 
     Raises:
@@ -46,8 +53,12 @@ def read_fine_tuned_config(folder):
     return config
 
 
-def load_fine_tuned_weights(backbone, folder, config):
-    """Assigns trained weights to the backbone that they were trained from.
+def load_fine_tuned_weights(
+    backbone: keras_hub.models.Backbone,
+    folder: str | Path,
+    config: dict[str, Any],
+) -> None:
+    """Assigns fine-tuned weights to the pretrained backbone.
 
     An unused pooler was not trained and keeps the backbone's weights.
 

@@ -1,15 +1,27 @@
 """Makes tokenizers that run in a graph, and therefore in a SavedModel."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 import keras_hub
 
+if TYPE_CHECKING:
+    from tf_adapters.encoders.word_piece import WordPieceTokenizer
 
-def byte_pair(vocabulary, merges, add_prefix_space):
+
+def byte_pair(
+    vocabulary: dict[str, int] | str,
+    merges: list[str] | str,
+    add_prefix_space: bool,
+) -> keras_hub.models.RobertaTokenizer:
     """Returns RoBERTa's tokenizer.
 
     Args:
         vocabulary: Dict from token to id, or the path of `vocab.json`.
         merges: List of merges, or the path of `merges.txt`.
-        add_prefix_space: Whether a text begins with a space.
+        add_prefix_space: Whether to add a space before a text.
     """
     return keras_hub.models.RobertaTokenizer(
         vocabulary,
@@ -22,7 +34,7 @@ def byte_pair(vocabulary, merges, add_prefix_space):
     )
 
 
-def word_piece_class(is_mpnet):
+def word_piece_class(is_mpnet: bool) -> type[WordPieceTokenizer]:
     """Returns the class of WordPiece tokenizers, MPNet's or BERT's."""
     # Imported here, because loading also works without TensorFlow.
     from tf_adapters.encoders.mpnet_tokenizer import MPNetTokenizer
@@ -31,7 +43,9 @@ def word_piece_class(is_mpnet):
     return MPNetTokenizer if is_mpnet else WordPieceTokenizer
 
 
-def of_content(content, cls_token):
+def of_content(
+    content: dict[str, Any], cls_token: str | None
+) -> keras_hub.tokenizers.Tokenizer | None:
     """Returns the tokenizer that a `tokenizer.json` describes, or `None`.
 
     Args:
@@ -65,8 +79,8 @@ def of_content(content, cls_token):
     return None
 
 
-def _pairs(content):
-    """Returns vocabulary and merges of a `tokenizer.json` with byte pairs."""
+def _pairs(content: dict[str, Any]) -> tuple[dict[str, int], list[str]]:
+    """Returns the vocabulary and the merges in a byte-pair `tokenizer.json`."""
     merges = [
         merge if isinstance(merge, str) else " ".join(merge)
         for merge in content["model"]["merges"]
@@ -75,7 +89,7 @@ def _pairs(content):
     return {token: i for i, token in enumerate(tokens)}, merges
 
 
-def _tokens_by_id(content):
+def _tokens_by_id(content: dict[str, Any]) -> list[str]:
     """Returns the vocabulary of `tokenizer.json`, including added tokens."""
     ids = dict(content["model"]["vocab"])
     ids |= {token["content"]: token["id"] for token in content["added_tokens"]}

@@ -1,15 +1,19 @@
 """Loads a local Hugging Face folder as a KerasHub backbone.
 
 The backbone is built from `config.json`, and its weights are ported here
-instead of by KerasHub's converters. These drop RoBERTa's token-type row, refuse
-checkpoints without a pooler or without a prefix, and ignore activation,
-epsilon, number of segments and dropout in the config. A table from variables to
-tensors (`huggingface_weights.py`) is shorter than corrections of each of these,
-and it can be strict in both directions.
+instead of by KerasHub's converters. The converters drop RoBERTa's token-type
+row, refuse checkpoints without a pooler or without a prefix, and ignore
+activation, epsilon, number of segments and dropout in the config. A table from
+variables to tensors (`huggingface_weights.py`) is shorter than correcting these
+faults, and with it both missing and unexpected tensors are errors.
 """
+
+from __future__ import annotations
 
 import dataclasses
 import pathlib
+from typing import TYPE_CHECKING
+from typing import Any
 
 import keras_hub
 
@@ -23,6 +27,10 @@ from tf_adapters.encoders import modernbert_folder
 from tf_adapters.encoders import mpnet
 from tf_adapters.encoders.huggingface_family import BERT_ARGUMENTS
 from tf_adapters.encoders.huggingface_family import Family
+
+if TYPE_CHECKING:
+    import keras
+
 
 # Names as in transformers/activations.py. `gelu_fast` and `gelu_pytorch_tanh`
 # are the same function as `gelu_new`, written differently.
@@ -63,8 +71,8 @@ _DISTILBERT_OPTIONS = {
 }
 
 
-def _first_position(config, path):
-    """Returns the first row of RoBERTa's position table used by a token."""
+def _first_position(config: dict[str, Any], path: pathlib.Path) -> int:
+    """Returns the first row that tokens use in RoBERTa's position table."""
     padding = config.get("pad_token_id", 1)
     longest = config["max_position_embeddings"]
     config_checks.check_number("max_position_embeddings", longest, 1, 1e9, path)
@@ -107,7 +115,9 @@ FAMILIES = {
 }
 
 
-def load_huggingface(folder, dtype=None):
+def load_huggingface(
+    folder: str | pathlib.Path, dtype: keras.DTypePolicy | str | None = None
+) -> tuple[keras_hub.models.Backbone, dict[str, Any]]:
     """Loads the model of a Hugging Face folder.
 
     Args:
@@ -151,7 +161,7 @@ def load_huggingface(folder, dtype=None):
     return backbone, options
 
 
-def _family(config, folder):
+def _family(config: dict[str, Any], folder: pathlib.Path) -> Family:
     model_type = config.get("model_type")
     if not isinstance(model_type, str) or model_type not in FAMILIES:
         raise UserError(
@@ -174,7 +184,9 @@ def _family(config, folder):
     return FAMILIES[model_type]
 
 
-def _arguments(config, family, path):
+def _arguments(
+    config: dict[str, Any], family: Family, path: pathlib.Path
+) -> dict[str, Any]:
     missing = [key for key in family.arguments.values() if key not in config]
     if missing:
         raise UserError(
@@ -184,7 +196,9 @@ def _arguments(config, family, path):
     return {name: config[key] for name, key in family.arguments.items()}
 
 
-def _options(config, family, path):
+def _options(
+    config: dict[str, Any], family: Family, path: pathlib.Path
+) -> dict[str, Any]:
     keys = {name: key for name, (key, _) in family.options.items()}
     options = {
         name: config.get(key, default)

@@ -10,7 +10,7 @@ from tf_adapters.common.errors import cut
 from tf_adapters.common.text_files import parse_json
 
 
-def _names_in_index(path):
+def _names_in_index(path: pathlib.Path) -> list[str]:
     """Returns the names of the weights files that an index lists."""
     try:
         files = parse_json(path.read_text(encoding="utf-8"))["weight_map"]
@@ -44,7 +44,7 @@ class HuggingFaceCheckpoint:
         prefix: Prefix to remove from tensor names, if they have it.
     """
 
-    def __init__(self, folder, prefix):
+    def __init__(self, folder: str | pathlib.Path, prefix: str) -> None:
         self.folder = pathlib.Path(folder)
         self._places = {}
         self.num_bytes = 0
@@ -59,11 +59,11 @@ class HuggingFaceCheckpoint:
                 self._places[name] = (file, stored)
 
     @property
-    def names(self):
+    def names(self) -> set[str]:
         """Set of the tensors' names."""
         return set(self._places)
 
-    def read(self, name):
+    def read(self, name: str) -> np.ndarray:
         """Returns a tensor as float32.
 
         Raises:
@@ -83,13 +83,13 @@ class HuggingFaceCheckpoint:
             raise self._damaged(name, "has values that are not finite")
         return tensor
 
-    def _damaged(self, name, what):
+    def _damaged(self, name: str, what: str) -> UserError:
         return UserError(
             f"Tensor `{cut(name)}` in `{self.folder}` {what}. Expected finite "
             "floating-point numbers; download the file again."
         )
 
-    def _file_names(self):
+    def _file_names(self) -> list[str]:
         if (self.folder / "model.safetensors").is_file():
             return ["model.safetensors"]
         index = self.folder / "model.safetensors.index.json"
@@ -105,7 +105,7 @@ class HuggingFaceCheckpoint:
             )
         raise UserError(f"`{self.folder / 'model.safetensors'}` is missing.")
 
-    def _open(self, path):
+    def _open(self, path: pathlib.Path) -> safetensors.safe_open:
         try:
             return safetensors.safe_open(path, framework="numpy")
         except (OSError, safetensors.SafetensorError) as error:

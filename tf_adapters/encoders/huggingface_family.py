@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 import dataclasses
+from pathlib import Path
+from typing import Any
 
 from tf_adapters.encoders.huggingface_checkpoint import HuggingFaceCheckpoint
 
@@ -25,11 +27,11 @@ BERT_OPTIONS = {
 }
 
 
-def _check_nothing(config, path):
+def _check_nothing(config: dict[str, Any], path: Path) -> None:
     pass
 
 
-def _no_arguments(config, path):
+def _no_arguments(config: dict[str, Any], path: Path) -> dict[str, Any]:
     return {}
 
 
@@ -45,7 +47,7 @@ class Family:
         options: Dict from an option of this library to its key and the default
             value in transformers.
         first_position: Function of the config and its path that returns the
-            first row of the position table used by a token. `None` (default)
+            first row that tokens use in the position table. `None` (default)
             for row 0.
         has_token_type_row: Whether row 0 of a table of token types is added
             to every token, as in RoBERTa, whose backbone has no such table.

@@ -3,11 +3,15 @@
 `vocab.txt`, `vocab.json` with `merges.txt`, and the SentencePiece models of
 XLM-R, ALBERT and DeBERTa-v3 are loaded as KerasHub tokenizers, which run in a
 graph and therefore in a SavedModel. If a folder only has `tokenizer.json`, or
-TensorFlow Text is not installed, transformers tokenizes.
+TensorFlow Text is not installed, the tokenizer of transformers is used.
 """
+
+from __future__ import annotations
 
 import json
 import pathlib
+from typing import TYPE_CHECKING
+from typing import Any
 
 import keras_hub
 
@@ -17,6 +21,13 @@ from tf_adapters.common.errors import shown
 from tf_adapters.common.extras import has_tensorflow_text
 from tf_adapters.encoders import config_checks
 from tf_adapters.encoders import graph_tokenizers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from collections.abc import Mapping
+
+    from tf_adapters.encoders.word_piece import WordPieceTokenizer
+
 
 _FILES = (
     "`vocab.txt`, `vocab.json` with `merges.txt`, `sentencepiece.bpe.model`, "
@@ -33,7 +44,9 @@ _FLAGS = (
 )
 
 
-def load_huggingface_tokenizer(folder):
+def load_huggingface_tokenizer(
+    folder: str | pathlib.Path,
+) -> HuggingFaceTokenizer | keras_hub.tokenizers.Tokenizer:
     """Returns the tokenizer of a folder.
 
     Args:
@@ -58,7 +71,9 @@ def load_huggingface_tokenizer(folder):
         ) from error
 
 
-def _load(folder, model_type):
+def _load(
+    folder: pathlib.Path, model_type: Any
+) -> HuggingFaceTokenizer | keras_hub.tokenizers.Tokenizer:
     if not has_tensorflow_text():
         return HuggingFaceTokenizer(folder)
     if model_type in ("roberta", "xlm-roberta"):
@@ -91,7 +106,7 @@ def _load(folder, model_type):
     )
 
 
-def _options(folder):
+def _options(folder: pathlib.Path) -> dict[str, Any]:
     path = folder / "tokenizer_config.json"
     options = config_checks.read_json(path) if path.is_file() else {}
     for key in _FLAGS:
@@ -99,7 +114,7 @@ def _options(folder):
     return options
 
 
-def _word_piece(folder, model_type):
+def _word_piece(folder: pathlib.Path, model_type: Any) -> WordPieceTokenizer:
     options = _options(folder)
     lowercase = options.get("do_lower_case")
     if lowercase is None and (folder / "tokenizer.json").is_file():
@@ -123,14 +138,14 @@ class HuggingFaceTokenizer:
         start_token_id, end_token_id, pad_token_id, unk_token_id,
             mask_token_id: Integers.
         vocabulary: Dict from token to id.
-        separator_ids: List of the ids between two texts.
+        separator_ids: List of the ids of the tokens between two texts.
         second_segment: Segment id of the second text, 0 or 1.
 
     Args:
         folder: Path of a folder with `tokenizer.json`.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder: str | pathlib.Path) -> None:
         # Imported here: it takes seconds, and most encoders do not need it.
         import transformers
 
@@ -149,23 +164,27 @@ class HuggingFaceTokenizer:
         self.unk_token_id = self._tokenizer.unk_token_id
         self.mask_token_id = self._tokenizer.mask_token_id
 
-    def __call__(self, texts):
+    def __call__(self, texts: Iterable[str]) -> list[list[int]]:
         """Returns a list of lists of token ids, without special tokens."""
         return self._encode(texts)["input_ids"]
 
-    def get_vocabulary(self):
+    def get_vocabulary(self) -> list[str]:
         """Returns the list of tokens in the order of their ids."""
         ids = range(len(self._tokenizer))
         return self._tokenizer.convert_ids_to_tokens(list(ids))
 
-    def with_offsets(self, texts):
+    def with_offsets(
+        self, texts: Iterable[str]
+    ) -> list[tuple[list[int], list[tuple[int, int]]]]:
         """Returns for each text its token ids and their character offsets."""
         encoded = self._encode(texts, return_offsets_mapping=True)
         return list(
             zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
         )
 
-    def _encode(self, texts, **options):
+    def _encode(
+        self, texts: Iterable[str], **options: Any
+    ) -> Mapping[str, Any]:
         return self._tokenizer(
             list(texts),
             add_special_tokens=False,
@@ -176,11 +195,11 @@ class HuggingFaceTokenizer:
             **options,
         )
 
-    def save(self, folder):
+    def save(self, folder: str | pathlib.Path) -> None:
         """Writes the files that this class reads into a folder."""
         self._tokenizer.save_pretrained(str(folder))
 
-    def in_graph(self):
+    def in_graph(self) -> keras_hub.tokenizers.Tokenizer | None:
         """Returns a KerasHub tokenizer with the same ids, for export.
 
         Returns:
@@ -191,7 +210,9 @@ class HuggingFaceTokenizer:
         return graph_tokenizers.of_content(content, self._tokenizer.cls_token)
 
 
-def count_ids(tokenizer):
+def count_ids(
+    tokenizer: HuggingFaceTokenizer | keras_hub.tokenizers.Tokenizer,
+) -> int:
     """Returns the largest id of a tokenizer of any library, plus 1."""
     if isinstance(
         tokenizer, HuggingFaceTokenizer | keras_hub.models.RobertaTokenizer

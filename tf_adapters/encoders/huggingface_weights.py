@@ -5,13 +5,26 @@ Variables are found by their public paths, so no private attributes of KerasHub
 are used.
 """
 
+from __future__ import annotations
+
 import math
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+
+if TYPE_CHECKING:
+    import keras
+    import keras_hub
+
+    from tf_adapters.encoders.huggingface_checkpoint import (
+        HuggingFaceCheckpoint,
+    )
+    from tf_adapters.encoders.huggingface_family import Family
+
 
 _BERT_BLOCK = {
     "self_attention_layer/query": "attention.self.query",
@@ -35,19 +48,24 @@ _DISTILBERT_BLOCK = {
 }
 
 
-def blocks_of(block, module, layer="transformer_layer_{}"):
+def blocks_of(
+    block: dict[str, str], module: str, layer: str = "transformer_layer_{}"
+) -> dict[str, str]:
     """Returns the table of all blocks; `{}` is the number of a block.
 
     Args:
-        block: Dict from the path of a layer in a block to its module there.
+        block: Dict from the path of a layer in KerasHub's block to the module
+            in the checkpoint's block.
         module: The checkpoint's name of a block.
         layer: Path of a block. Defaults to `"transformer_layer_{}"`.
     """
     return {f"{layer}/{k}": f"{module}.{v}" for k, v in block.items()}
 
 
-def _modules(block, blocks, **outside):
-    """Returns the table of a family."""
+def _modules(
+    block: dict[str, str], blocks: str, **outside: str
+) -> dict[str, str]:
+    """Returns a family's table from layers to modules."""
     norm = {"embeddings_layer_norm": "embeddings.LayerNorm"}
     return {**outside, **norm, **blocks_of(block, f"{blocks}.{{}}")}
 
@@ -102,14 +120,19 @@ _ENCODER = (
 _CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids")
 
 
-def port_weights(backbone, checkpoint, family, first_position=0):
+def port_weights(
+    backbone: keras_hub.models.Backbone,
+    checkpoint: HuggingFaceCheckpoint,
+    family: Family,
+    first_position: int = 0,
+) -> bool:
     """Assigns the tensors of a checkpoint to a backbone's variables.
 
     Args:
         backbone: KerasHub backbone, built.
         checkpoint: `HuggingFaceCheckpoint`.
         family: The checkpoint's `Family`.
-        first_position: First row of the position table used by a token.
+        first_position: First row that tokens use in the position table.
             Defaults to 0.
 
     Returns:
@@ -142,20 +165,20 @@ def port_weights(backbone, checkpoint, family, first_position=0):
             tensor = tensor[first_position:]
             if family.has_token_type_row:
                 # RoBERTa adds row 0 of its token types to every token.
-                # KerasHub's does not, so it is added to all positions.
+                # KerasHub's does not, so the row is added to all positions.
                 tensor = tensor + checkpoint.read(_TOKEN_TYPES)[0]
         variable.assign(_fit(tensor, variable, name, checkpoint))
     return has_pooler
 
 
-def _tensor_name(path, modules):
+def _tensor_name(path: str, modules: dict[str, str]) -> str:
     layer, _, variable = path.rpartition("/")
     number = r"_(\d+)(?=[_/])"
     module = modules[re.sub(number, "_{}", layer)]
     return f"{module.format(*re.findall(number, layer))}.{_SUFFIXES[variable]}"
 
 
-def _check_names(expected, checkpoint):
+def _check_names(expected: set[str], checkpoint: HuggingFaceCheckpoint) -> None:
     missing = sorted(expected - checkpoint.names)
     if missing:
         raise UserError(
@@ -179,7 +202,12 @@ def _check_names(expected, checkpoint):
         )
 
 
-def _fit(tensor, variable, name, checkpoint):
+def _fit(
+    tensor: np.ndarray,
+    variable: keras.Variable,
+    name: str,
+    checkpoint: HuggingFaceCheckpoint,
+) -> np.ndarray:
     """Returns the tensor in the variable's layout, or raises an error."""
     shape = tuple(variable.shape)
     is_kernel = variable.path.endswith("/kernel")

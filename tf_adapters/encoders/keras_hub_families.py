@@ -1,5 +1,7 @@
 """The known families of backbones, and how each is computed."""
 
+from typing import Any
+
 import keras_hub
 
 from tf_adapters.common.errors import UserError
@@ -34,8 +36,10 @@ FAMILIES = {
 }
 
 
-def register(backbone, architecture):
-    """Makes a class of backbones known, for all methods of this library.
+def register(
+    backbone: type[keras_hub.models.Backbone], architecture: Architecture
+) -> None:
+    """Registers a class of backbones, so that all methods support it.
 
     Args:
         backbone: Subclass of `keras_hub.models.Backbone`. Its instances have
@@ -74,7 +78,7 @@ def register(backbone, architecture):
         )
 
 
-def architecture_of(backbone):
+def architecture_of(backbone: keras_hub.models.Backbone) -> Architecture:
     """Returns the `Architecture` of a backbone.
 
     Raises:
@@ -90,7 +94,7 @@ def architecture_of(backbone):
     return FAMILIES[type(backbone)]
 
 
-def fields_of(backbone):
+def fields_of(backbone: keras_hub.models.Backbone) -> dict[str, Any]:
     """Returns the fields of `Encoder` except name and backbone.
 
     Raises:

@@ -5,8 +5,18 @@ backbone. If there is no head, KerasHub's `from_preset` silently creates a new
 one, and it has no public function to check for a head.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import keras_hub
 from keras_hub.src.utils import preset_utils
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+
 
 # From the path of KerasHub's variable to its name in this library.
 _NAMES = (
@@ -18,7 +28,7 @@ _NAMES = (
 )
 
 
-def read_preset_head(source):
+def read_preset_head(source: str | Path) -> dict[str, np.ndarray] | None:
     """Returns the head's arrays by this library's variable names, or `None`.
 
     Args:

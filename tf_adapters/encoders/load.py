@@ -1,5 +1,6 @@
 """Loads a pretrained encoder and its tokenizer by name or folder."""
 
+from collections.abc import Callable
 import dataclasses
 import os
 import pathlib
@@ -25,7 +26,7 @@ from tf_adapters.encoders.keras_hub_families import FAMILIES
 from tf_adapters.encoders.keras_hub_families import fields_of
 
 
-def _presets():
+def _presets() -> dict[str, dict[str, Any]]:
     """Returns KerasHub's presets of the known families, by name."""
     return {
         name: preset
@@ -48,9 +49,9 @@ ENCODERS = {
 
 def load_encoder(
     name: str | os.PathLike[str],
-    dtype: Any = None,
+    dtype: keras.DTypePolicy | str | None = None,
     with_tokenizer: bool = True,
-) -> Any:
+) -> tuple[Encoder, Any]:
     """Loads a pretrained encoder and its tokenizer.
 
     With a Hugging Face folder, the outputs equal those of the checkpoint's
@@ -122,7 +123,7 @@ def load_encoder(
     return encoder, tokenizer
 
 
-def find_encoder(name):
+def find_encoder(name: str) -> str | pathlib.Path:
     """Returns the folder, preset or handle of an encoder's name.
 
     Args:
@@ -155,7 +156,9 @@ def find_encoder(name):
     )
 
 
-def _policy(dtype):
+def _policy(
+    dtype: keras.DTypePolicy | str | None,
+) -> keras.DTypePolicy | str | None:
     """Returns the dtype policy for loading, `None` for Keras's default."""
     if dtype is None:
         name = keras.config.dtype_policy().name
@@ -169,7 +172,12 @@ def _policy(dtype):
         ) from error
 
 
-def _load_trained(name, folder, dtype, with_tokenizer):
+def _load_trained(
+    name: str,
+    folder: pathlib.Path,
+    dtype: keras.DTypePolicy | str | None,
+    with_tokenizer: bool,
+) -> tuple[Encoder, Any]:
     """Loads a fine-tuned encoder: the original one, with trained weights."""
     config = fine_tuned.read_fine_tuned_config(folder)
     base, tokenizer = load_encoder(
@@ -187,7 +195,7 @@ def _load_trained(name, folder, dtype, with_tokenizer):
     return dataclasses.replace(base, name=name), tokenizer
 
 
-def _is_huggingface(folder):
+def _is_huggingface(folder: pathlib.Path) -> bool:
     config = config_checks.read_json(folder / "config.json")
     if "registered_name" not in config and "model_type" not in config:
         raise UserError(
@@ -198,7 +206,9 @@ def _is_huggingface(folder):
     return "model_type" in config
 
 
-def _tokenizer_of_preset(source):
+def _tokenizer_of_preset(
+    source: str | pathlib.Path,
+) -> keras_hub.tokenizers.Tokenizer:
     if isinstance(source, pathlib.Path):
         preset_checks.check_tokenizer(source)
     load = keras_hub.models.Tokenizer.from_preset
@@ -211,7 +221,7 @@ def _tokenizer_of_preset(source):
     return sentence_piece.of_preset(_from_preset(load, source))
 
 
-def _check_tokenizer(encoder, tokenizer):
+def _check_tokenizer(encoder: Encoder, tokenizer: Any) -> None:
     """Raises an error if a tokenizer fails or its ids exceed the encoder's."""
     try:
         tokenizer(["a"])
@@ -232,7 +242,9 @@ def _check_tokenizer(encoder, tokenizer):
         )
 
 
-def _from_preset(load, name, **options):
+def _from_preset(
+    load: Callable[..., Any], name: str | pathlib.Path, **options: Any
+) -> Any:
     """Calls a `from_preset` of KerasHub; its errors become `UserError`s."""
     try:
         return load(str(name), **options)

@@ -4,12 +4,22 @@ Models use an encoder's layers in place. A method that trains layer norms,
 biases or all weights therefore changes the encoder for all its models.
 """
 
+from __future__ import annotations
+
 import hashlib
+from typing import TYPE_CHECKING
+from typing import Any
 import weakref
 
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import keras
+    import keras_hub
 
 
 class User:
@@ -20,7 +30,7 @@ class User:
         trains_encoder: Whether it trains some of the encoder's weights.
     """
 
-    def __init__(self, name: str, trains_encoder: bool):
+    def __init__(self, name: str, trains_encoder: bool) -> None:
         self.name = name
         self.trains_encoder = trains_encoder
 
@@ -31,7 +41,7 @@ class LoadedWeights:
     Call `loaded_weights(backbone)` to get the instance of a backbone.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         # The fingerprint if the original weights are unknown: a `.keras` file
         # only contains the weights after training.
         self.given_fingerprint = None
@@ -44,7 +54,7 @@ class LoadedWeights:
         # From an inactive user to the values that it trained.
         self._put_away = weakref.WeakKeyDictionary()
 
-    def keep(self, variables, user: User) -> None:
+    def keep(self, variables: Iterable[keras.Variable], user: User) -> None:
         """Copies the original values of the weights that a user may change."""
         for variable in variables:
             if variable.path not in self._loaded:
@@ -53,11 +63,11 @@ class LoadedWeights:
         if user.trains_encoder:
             self._trainers.add(user)
 
-    def values(self) -> dict:
+    def values(self) -> dict[str, np.ndarray]:
         """Returns a dict from path to array of the original values kept."""
         return {path: value for path, (_, value) in self._loaded.items()}
 
-    def replace(self, values: dict) -> None:
+    def replace(self, values: dict[str, np.ndarray]) -> None:
         """Replaces the original values, given by path.
 
         Used for files: until they are read, the encoder's weights are random.
@@ -66,11 +76,11 @@ class LoadedWeights:
             variable, _ = self._loaded[path]
             self._loaded[path] = variable, value
 
-    def put_away(self, user: User) -> dict:
+    def put_away(self, user: User) -> dict[str, np.ndarray]:
         """Returns the values, by path, that are stored for an inactive user."""
         return self._put_away.get(user, {})
 
-    def keep_for(self, user: User, values: dict) -> None:
+    def keep_for(self, user: User, values: dict[str, np.ndarray]) -> None:
         """Stores values, by path, for an inactive user."""
         self._put_away[user] = values
 
@@ -111,7 +121,7 @@ class LoadedWeights:
         if not changed:
             return
         if self._changed_by is None and user.trains_encoder:
-            # The user trained it in a custom loop, which calls no hooks here.
+            # A custom training loop changed the weights without calling `hold`.
             self.hold(user)
             return
         raise UserError(self._message(changed, encoder))
@@ -122,7 +132,7 @@ class LoadedWeights:
         if changed:
             raise UserError(self._message(changed, encoder))
 
-    def _message(self, changed, encoder):
+    def _message(self, changed: list[str], encoder: str) -> str:
         by = self._changed_by
         who = f"the model `{by.name}`" if by else "another model"
         return (
@@ -160,7 +170,7 @@ class LoadedWeights:
             self._loaded[path][0].assign(value)
         self.hold(user)
 
-    def _assign_loaded(self, paths):
+    def _assign_loaded(self, paths: Iterable[str]) -> None:
         for path in paths:
             variable, value = self._loaded[path]
             variable.assign(value)
@@ -183,7 +193,7 @@ class LoadedWeights:
             return
         self._assign_loaded(changed)
         by = self._changed_by
-        # After a custom training loop, the model that changed them is unknown.
+        # A custom training loop does not record which model it trained.
         self._restored.update([by] if by else self._trainers)
         self._changed_by = None
 
@@ -192,12 +202,16 @@ class LoadedWeights:
 _OF_BACKBONE = weakref.WeakKeyDictionary()
 
 
-def loaded_weights(backbone) -> LoadedWeights:
+def loaded_weights(backbone: keras_hub.models.Backbone) -> LoadedWeights:
     """Returns the `LoadedWeights` of a KerasHub backbone."""
     return _OF_BACKBONE.setdefault(backbone, LoadedWeights())
 
 
-def hash_of_weights(backbone, settings: tuple, values: dict) -> str:
+def hash_of_weights(
+    backbone: keras_hub.models.Backbone,
+    settings: tuple[Any, ...],
+    values: dict[str, np.ndarray],
+) -> str:
     """Returns a hexadecimal SHA-256 of settings and weights.
 
     Args:
@@ -211,7 +225,7 @@ def hash_of_weights(backbone, settings: tuple, values: dict) -> str:
     weights = {weight.path: weight for weight in backbone.weights}
     for path in sorted(weights):
         value = values[path] if path in values else weights[path].numpy()
-        # As float32, so that a policy with float32 variables has no effect.
+        # In float32, so that all policies with float32 variables agree.
         value = np.ascontiguousarray(value, dtype="<f4")
         digest.update(f"{path} {value.shape}".encode())
         digest.update(value)

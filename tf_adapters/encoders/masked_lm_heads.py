@@ -1,6 +1,10 @@
 """Loads a checkpoint's masked language modeling head."""
 
+from __future__ import annotations
+
 import pathlib
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -9,7 +13,15 @@ from tf_adapters.encoders import keras_hub_masked_lm
 from tf_adapters.encoders import load as load_lib
 from tf_adapters.encoders.huggingface_checkpoint import HuggingFaceCheckpoint
 
-# Names of dense layer, norm and bias in each kind of head.
+if TYPE_CHECKING:
+    import os
+
+    import keras
+
+    from tf_adapters.encoders.encoder import Encoder
+
+
+# Names of the dense layer, the norm and the bias in each kind of head.
 _FORMS = (
     (  # BERT
         "cls.predictions.transform.dense",
@@ -30,12 +42,12 @@ _FORMS = (
         "predictions.LayerNorm",
         "predictions.bias",
     ),
-    (  # DeBERTa-v3; in transformers, without `legacy`
+    (  # DeBERTa-v3; in transformers, with `legacy=False`
         "lm_predictions.lm_head.dense",
         "lm_predictions.lm_head.LayerNorm",
         "lm_predictions.lm_head.bias",
     ),
-    # ModernBERT, whose dense layer and norm have no offsets: ours stay zero
+    # ModernBERT, whose dense layer and norm have no biases; ours stay zero
     ("head.dense", "head.norm", "decoder.bias", False),
 )
 # Names of the output matrix, if a checkpoint stores it.
@@ -49,8 +61,8 @@ _OUTPUTS = (
 )
 
 
-def load_masked_lm_head(model, name):
-    """Assigns a checkpoint's masked language modeling head to a model's.
+def load_masked_lm_head(model: Any, name: str | os.PathLike[str]) -> bool:
+    """Copies a checkpoint's masked language modeling head into a model.
 
     Args:
         model: `AdapterModel` with the head `MaskedLM`.
@@ -83,7 +95,9 @@ def load_masked_lm_head(model, name):
     return False
 
 
-def _tensor_names(layer, norm, output_bias, has_offsets=True):
+def _tensor_names(
+    layer: str, norm: str, output_bias: str, has_offsets: bool = True
+) -> dict[str, str]:
     """Returns a dict from this library's variable to the tensor's name."""
     names = {
         "kernel": f"{layer}.weight",
@@ -95,7 +109,7 @@ def _tensor_names(layer, norm, output_bias, has_offsets=True):
     return names
 
 
-def _check_tied(encoder, checkpoint):
+def _check_tied(encoder: Encoder, checkpoint: HuggingFaceCheckpoint) -> None:
     """Refuses a head whose output matrix is not the token embedding."""
     embeddings = encoder.backbone.token_embedding.embeddings
     for name in checkpoint.names.intersection(_OUTPUTS):
@@ -108,7 +122,9 @@ def _check_tied(encoder, checkpoint):
             )
 
 
-def _assign(layer, name, array, where):
+def _assign(
+    layer: keras.layers.Layer, name: str, array: np.ndarray, where: str
+) -> None:
     variable = getattr(layer, name)
     if array.shape != tuple(variable.shape):
         raise UserError(

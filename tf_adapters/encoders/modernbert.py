@@ -2,8 +2,13 @@
 
 Its blocks have their norms before attention and feed-forward network, rotary
 positions, gated feed-forward networks and no biases. Two of three blocks are
-local: their tokens attend only to near ones.
+local: their tokens attend only to nearby tokens.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
 
 import keras
 import keras_hub
@@ -11,6 +16,11 @@ import keras_hub
 from tf_adapters.encoders.architecture import Architecture
 from tf_adapters.encoders.block_layers import BlockLayers
 from tf_adapters.encoders.modernbert_layers import ModernBertEncoder
+
+if TYPE_CHECKING:
+    from tf_adapters.encoders.encoder import Encoder
+    from tf_adapters.encoders.modernbert_layers import RotaryPositions
+
 
 _EPSILON = 1e-5
 
@@ -25,14 +35,14 @@ class ModernBertBackbone(keras_hub.models.Backbone):
         num_heads: Integer that divides `hidden_dim`.
         hidden_dim: Integer. Width of the token vectors.
         intermediate_dim: Integer. Width of the feed-forward networks.
-        dropout: Float. Rate after the embeddings, after attention and of its
-            weights. Defaults to 0, as in the published encoders.
+        dropout: Float. Dropout rate of the embeddings, the attention output and
+            the attention weights. Defaults to 0, as in the published encoders.
         max_sequence_length: Integer. Maximum number of tokens. Defaults to
             8192.
-        global_every: Integer. Blocks whose number is a multiple of it are
+        global_every: Integer. Blocks whose number is a multiple of this are
             global, the others are local. Defaults to 3.
         local_attention: Integer. Width of the local window: tokens of local
-            blocks attend to half of it on each side. Defaults to 128.
+            blocks attend to half of this on each side. Defaults to 128.
         global_theta: Number. Theta of global blocks' rotary positions. Defaults
             to 160,000.
         local_theta: The same for local blocks. Defaults to 10,000.
@@ -49,21 +59,21 @@ class ModernBertBackbone(keras_hub.models.Backbone):
 
     def __init__(
         self,
-        vocabulary_size,
-        num_layers,
-        num_heads,
-        hidden_dim,
-        intermediate_dim,
-        dropout=0.0,
-        max_sequence_length=8192,
-        global_every=3,
-        local_attention=128,
-        global_theta=160_000.0,
-        local_theta=10_000.0,
-        dtype=None,
-        **kwargs,
-    ):
-        def norm(name):
+        vocabulary_size: int,
+        num_layers: int,
+        num_heads: int,
+        hidden_dim: int,
+        intermediate_dim: int,
+        dropout: float = 0.0,
+        max_sequence_length: int = 8192,
+        global_every: int = 3,
+        local_attention: int = 128,
+        global_theta: float = 160_000.0,
+        local_theta: float = 10_000.0,
+        dtype: keras.DTypePolicy | str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        def norm(name: str) -> keras.layers.LayerNormalization:
             return keras.layers.LayerNormalization(
                 epsilon=_EPSILON, center=False, dtype=dtype, name=name
             )
@@ -121,7 +131,7 @@ class ModernBertBackbone(keras_hub.models.Backbone):
         self.global_theta = global_theta
         self.local_theta = local_theta
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         names = (
             "vocabulary_size",
             "num_layers",
@@ -139,7 +149,7 @@ class ModernBertBackbone(keras_hub.models.Backbone):
         return {**super().get_config(), **own}
 
 
-def _layers(block):
+def _layers(block: ModernBertEncoder) -> BlockLayers:
     return BlockLayers(
         query=block.query,
         key=block.key,
@@ -153,7 +163,7 @@ def _layers(block):
     )
 
 
-def _positions(encoder):
+def _positions(encoder: Encoder) -> list[RotaryPositions]:
     return [block.positions for block in encoder.backbone.transformer_layers]
 
 

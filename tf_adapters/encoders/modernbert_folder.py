@@ -1,5 +1,8 @@
 """Reads ModernBERT's Hugging Face folders (`model_type: modernbert`)."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
 from tf_adapters.common.errors import UserError
@@ -16,15 +19,15 @@ _PARTS = ("query", "key", "value")
 
 
 class _Checkpoint(HuggingFaceCheckpoint):
-    """A checkpoint whose fused projections appear as three tensors each."""
+    """A checkpoint in which each fused projection appears as three tensors."""
 
     @property
-    def names(self):
+    def names(self) -> set[str]:
         fused = {name for name in super().names if name.endswith(_FUSED)}
         parts = {_of_part(name, part) for name in fused for part in _PARTS}
         return (super().names - fused) | parts
 
-    def read(self, name):
+    def read(self, name: str) -> np.ndarray:
         for i, part in enumerate(_PARTS):
             if name.endswith(_of_part(_FUSED, part)):
                 fused = name.replace(_of_part(_FUSED, part), _FUSED)
@@ -32,12 +35,12 @@ class _Checkpoint(HuggingFaceCheckpoint):
         return super().read(name)
 
 
-def _of_part(name, part):
+def _of_part(name: str, part: str) -> str:
     return f"{name.removesuffix('.weight')}.{part}.weight"
 
 
-# Keys with the only supported value, that of all published checkpoints, which
-# is also the default in transformers.
+# The only supported value of each key. All published checkpoints have these
+# values, and they are the defaults in transformers.
 _EXPECTED = {
     "attention_bias": False,
     "mlp_bias": False,
@@ -47,7 +50,7 @@ _EXPECTED = {
 }
 
 
-def _check(config, path):
+def _check(config: dict[str, Any], path: Path) -> None:
     for key, right in _EXPECTED.items():
         if config.get(key, right) != right:
             raise UserError(
@@ -56,11 +59,13 @@ def _check(config, path):
             )
 
 
-def _more_arguments(config, path):
-    """Returns what differs between global and local blocks.
+def _more_arguments(
+    config: dict[str, Any], path: Path
+) -> dict[str, int | float]:
+    """Returns the arguments that describe global and local blocks.
 
-    transformers 5 writes `layer_types` and `rope_parameters`, version 4 the
-    keys of the published checkpoints.
+    transformers 5 writes `layer_types` and `rope_parameters`. Version 4 writes
+    the keys that the published checkpoints have.
     """
     window = config.get("local_attention", 128)
     config_checks.check_number("local_attention", window, 1, 1e9, path)
@@ -78,7 +83,7 @@ _THETAS = {
 }
 
 
-def _theta(config, kind, path):
+def _theta(config: dict[str, Any], kind: str, path: Path) -> float:
     key, default = _THETAS[kind]
     ropes = config.get("rope_parameters") or {}
     rope = ropes.get(kind) if isinstance(ropes, dict) else None
@@ -88,7 +93,7 @@ def _theta(config, kind, path):
             f"`{path}`: expected rope_type='default' in `rope_parameters`. "
             f"Received: {shown(rope['rope_type'])}"
         )
-    # A null in the published form means the other kind's theta.
+    # In the published checkpoints, a null means the theta of global blocks.
     theta = rope.get("rope_theta") or config.get(key, default)
     if theta is None:
         theta = config.get("global_rope_theta", 160_000.0)
@@ -96,7 +101,7 @@ def _theta(config, kind, path):
     return float(theta)
 
 
-def _global_every(config, path):
+def _global_every(config: dict[str, Any], path: Path) -> int:
     kinds = config.get("layer_types")
     if kinds is None:
         every = config.get("global_attn_every_n_layers", 3)

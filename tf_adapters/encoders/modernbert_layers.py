@@ -1,9 +1,13 @@
 """ModernBERT's block, and the rotary positions in its attention."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 from keras import ops
 import numpy as np
 
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers.activations import gated
 from tf_adapters.layers.activations import gelu
 from tf_adapters.layers.attention import attention_weights
@@ -25,30 +29,42 @@ class RotaryPositions(keras.layers.Layer):
         **kwargs: See `keras.layers.Layer`.
     """
 
-    def __init__(self, num_heads, theta, reach=None, **kwargs):
+    def __init__(
+        self,
+        num_heads: int,
+        theta: float,
+        reach: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.num_heads = num_heads
         self.theta = theta
         self.reach = reach
         self.built = True
 
-    def relate(self, query, key, project, drop):
+    def relate(
+        self,
+        query: Tensor,
+        key: Tensor,
+        project: Callable[[str, Tensor], Tensor] | None,
+        drop: Callable[[Tensor], Tensor] | None,
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
         """See `tf_adapters.layers.attention.NoPositions`."""
-        # Queries may be fewer than keys; they are the first tokens.
+        # There may be fewer queries than keys: those of the first tokens.
         queries, keys = (ops.arange(ops.shape(x)[1]) for x in (query, key))
         bias = None
         if self.reach is not None:
             distance = ops.abs(keys[None, :] - queries[:, None])
             is_far = ops.cast(distance > self.reach, "float32")
-            # Twice this and a padding mask is finite in float16, too.
+            # The sum with a padding mask is finite in float16, too.
             bias = -3e4 * is_far[None, None]
         return self._rotated(query, queries), self._rotated(key, keys), bias
 
-    def _rotated(self, x, positions):
+    def _rotated(self, x: Tensor, positions: Tensor) -> Tensor:
         """Returns `(batch, tokens, width)`, each head rotated in float32."""
         tokens, width = ops.shape(x)[1], x.shape[-1]
         head_width = width // self.num_heads
-        # In float32 as in PyTorch: far positions show any other rounding.
+        # In float32, as in PyTorch: other rounding shows at far positions.
         powers = np.arange(0, head_width, 2, dtype="float32") / head_width
         frequencies = 1 / np.float32(self.theta) ** powers
         angles = ops.cast(positions, "float32")[:, None] * frequencies
@@ -67,7 +83,7 @@ class RotaryPositions(keras.layers.Layer):
         )
         return ops.cast(ops.reshape(rotated, (-1, tokens, width)), x.dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         own = {
             "num_heads": self.num_heads,
             "theta": self.theta,
@@ -100,16 +116,16 @@ class ModernBertEncoder(keras.layers.Layer):
 
     def __init__(
         self,
-        hidden_dim,
-        intermediate_dim,
-        num_heads,
-        theta,
-        reach,
-        has_attention_norm,
-        dropout,
-        epsilon,
-        **kwargs,
-    ):
+        hidden_dim: int,
+        intermediate_dim: int,
+        num_heads: int,
+        theta: float,
+        reach: int | None,
+        has_attention_norm: bool,
+        dropout: float,
+        epsilon: float,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.num_heads = num_heads
         self.hidden_dim = hidden_dim
@@ -135,7 +151,7 @@ class ModernBertEncoder(keras.layers.Layer):
             "feedforward_output_dense", hidden_dim
         )
 
-    def _dense(self, name, units):
+    def _dense(self, name: str, units: int) -> keras.layers.Dense:
         return keras.layers.Dense(
             units,
             use_bias=False,
@@ -144,12 +160,16 @@ class ModernBertEncoder(keras.layers.Layer):
             name=name,
         )
 
-    def _norm(self, name, epsilon):
+    def _norm(
+        self, name: str, epsilon: float
+    ) -> keras.layers.LayerNormalization:
         return keras.layers.LayerNormalization(
             epsilon=epsilon, center=False, dtype=self.dtype_policy, name=name
         )
 
-    def build(self, inputs_shape, **other_shapes):
+    def build(
+        self, inputs_shape: tuple[int | None, ...], **other_shapes: Any
+    ) -> None:
         narrow = (None, None, self.hidden_dim)
         wide = (None, None, self.intermediate_dim)
         for layer in (self.query, self.key, self.value, self.attention_output):
@@ -160,7 +180,9 @@ class ModernBertEncoder(keras.layers.Layer):
         self.feedforward_intermediate_dense.build(narrow)
         self.feedforward_output_dense.build(wide)
 
-    def call(self, inputs, padding_mask, training=None):
+    def call(
+        self, inputs: Tensor, padding_mask: Tensor, training: bool | None = None
+    ) -> Tensor:
         x = inputs
         if self.attention_norm is not None:
             x = self.attention_norm(x)
@@ -176,5 +198,7 @@ class ModernBertEncoder(keras.layers.Layer):
         y = self.feedforward_intermediate_dense(self.feedforward_norm(x))
         return x + self.feedforward_output_dense(gated(gelu)(y))
 
-    def compute_output_shape(self, inputs_shape, **other_shapes):
+    def compute_output_shape(
+        self, inputs_shape: tuple[int | None, ...], **other_shapes: Any
+    ) -> tuple[int | None, ...]:
         return inputs_shape

@@ -4,7 +4,10 @@ The vocabulary has tokens that are added to the byte pairs, such as runs of
 spaces. They are found in a text before it is split into words.
 """
 
+from collections.abc import Iterable
+from collections.abc import Sequence
 import re
+from typing import Any
 
 import keras
 import keras_hub
@@ -38,7 +41,13 @@ class ModernBertTokenizer(keras_hub.tokenizers.BytePairTokenizer):
     # The encoder has no segments.
     second_segment = None
 
-    def __init__(self, vocabulary=None, merges=None, added_tokens=(), **kwargs):
+    def __init__(
+        self,
+        vocabulary: dict[str, int] | None = None,
+        merges: list[str] | None = None,
+        added_tokens: Iterable[str] = (),
+        **kwargs: Any,
+    ) -> None:
         # Use the graph code for eager calls, too, so that ids are the same.
         kwargs["_allow_python_workflow"] = False
         # "[SEP]" in a text is plain text; see word_piece.py.
@@ -54,16 +63,18 @@ class ModernBertTokenizer(keras_hub.tokenizers.BytePairTokenizer):
         super().__init__(vocabulary=vocabulary, merges=merges, **kwargs)
 
     @property
-    def separator_ids(self):
-        """Ids between two texts."""
+    def separator_ids(self) -> list[int]:
+        """Ids of the tokens between two texts."""
         return [self.end_token_id]
 
-    def tokenize(self, inputs):
+    def tokenize(
+        self, inputs: Sequence[str] | tf.Tensor
+    ) -> list[list[int]] | tf.RaggedTensor:
         """Returns the token ids of texts in Unicode's form NFC."""
         tokens = self._in_graph(tf.convert_to_tensor(inputs))
         return tokens.to_list() if tf.executing_eagerly() else tokens
 
-    def _tokens(self, texts):
+    def _tokens(self, texts: tf.Tensor) -> tf.RaggedTensor:
         texts = tf_text.normalize_utf8(texts, "NFC")
         if not self.added_tokens:
             return super().tokenize(texts)
@@ -81,5 +92,5 @@ class ModernBertTokenizer(keras_hub.tokenizers.BytePairTokenizer):
         tokens = tf.concat([alone, words], axis=1)
         return pieces.with_flat_values(tokens).merge_dims(1, 2)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "added_tokens": self.added_tokens}

@@ -4,6 +4,11 @@ It has BERT's blocks, RoBERTa's embeddings, and a single table of relative
 positions that is added to the attention scores of every block, as in T5.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 import keras
 import keras_hub
 
@@ -16,6 +21,12 @@ from tf_adapters.encoders.huggingface_weights import blocks_of
 from tf_adapters.encoders.mpnet_layers import NUM_BUCKETS
 from tf_adapters.encoders.mpnet_layers import MPNetEncoder
 from tf_adapters.encoders.mpnet_layers import RelativePositionBias
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tf_adapters.encoders.encoder import Encoder
+
 
 _EPSILON = 1e-5
 
@@ -46,16 +57,16 @@ class MPNetBackbone(keras_hub.models.Backbone):
 
     def __init__(
         self,
-        vocabulary_size,
-        num_layers,
-        num_heads,
-        hidden_dim,
-        intermediate_dim,
-        dropout=0.1,
-        max_sequence_length=512,
-        dtype=None,
-        **kwargs,
-    ):
+        vocabulary_size: int,
+        num_layers: int,
+        num_heads: int,
+        hidden_dim: int,
+        intermediate_dim: int,
+        dropout: float = 0.1,
+        max_sequence_length: int = 512,
+        dtype: keras.DTypePolicy | str | None = None,
+        **kwargs: Any,
+    ) -> None:
         initializer = {
             "kernel_initializer": keras.initializers.TruncatedNormal(
                 stddev=0.02
@@ -120,7 +131,7 @@ class MPNetBackbone(keras_hub.models.Backbone):
         self.dropout = dropout
         self.max_sequence_length = max_sequence_length
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         names = (
             "vocabulary_size",
             "num_layers",
@@ -134,7 +145,7 @@ class MPNetBackbone(keras_hub.models.Backbone):
         return {**super().get_config(), **own}
 
 
-def _positions(encoder):
+def _positions(encoder: Encoder) -> list[RelativePositionBias]:
     backbone = encoder.backbone
     return [backbone.relative_position_bias] * backbone.num_layers
 
@@ -149,7 +160,7 @@ ARCHITECTURE = Architecture(
 )
 
 
-def _check(config, path):
+def _check(config: dict[str, Any], path: Path) -> None:
     buckets = config.get("relative_attention_num_buckets", NUM_BUCKETS)
     if buckets != NUM_BUCKETS:
         raise UserError(

@@ -1,9 +1,13 @@
 """MPNet's block and its relative positions."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 from keras import ops
 import keras_hub
 
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers.attention import attention_weights
 from tf_adapters.layers.attention import mix
 
@@ -29,32 +33,40 @@ class RelativePositionBias(keras.layers.Layer):
         `(1, heads, tokens, tokens)`: the bias of each key for each query.
     """
 
-    def __init__(self, num_heads, **kwargs):
+    def __init__(self, num_heads: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.num_heads = num_heads
 
-    def build(self, input_shape):
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
         self.embeddings = self.add_weight(
             (NUM_BUCKETS, self.num_heads),
             keras.initializers.TruncatedNormal(stddev=0.02),
             name="embeddings",
         )
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         tokens = ops.arange(ops.shape(inputs)[1])
         bias = self._of_distances(tokens[None, :] - tokens[:, None])
         return ops.cast(bias, self.compute_dtype)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(
+        self, input_shape: tuple[int | None, ...]
+    ) -> tuple[int | None, ...]:
         return (1, self.num_heads, input_shape[1], input_shape[1])
 
-    def relate(self, query, key, project, drop):
+    def relate(
+        self,
+        query: Tensor,
+        key: Tensor,
+        project: Callable[[str, Tensor], Tensor],
+        drop: Callable[[Tensor], Tensor],
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Adds the bias; see `tf_adapters.layers.attention.NoPositions`."""
-        # Queries may be fewer than keys; they are the first tokens.
+        # There may be fewer queries than keys: those of the first tokens.
         queries, keys = (ops.arange(ops.shape(x)[1]) for x in (query, key))
         return query, key, self._of_distances(keys[None, :] - queries[:, None])
 
-    def _of_distances(self, distances):
+    def _of_distances(self, distances: Tensor) -> Tensor:
         """Returns biases `(1, heads, queries, keys)`.
 
         Args:
@@ -69,7 +81,7 @@ class RelativePositionBias(keras.layers.Layer):
         bias = ops.take(table, buckets, axis=0)
         return ops.transpose(bias, (2, 0, 1))[None]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "num_heads": self.num_heads}
 
 
@@ -83,7 +95,13 @@ class MPNetEncoder(keras_hub.layers.TransformerEncoder):
         padding_mask: `(batch, tokens)`, 0 at padding.
     """
 
-    def call(self, inputs, position_bias, padding_mask, training=None):
+    def call(
+        self,
+        inputs: Tensor,
+        position_bias: Tensor,
+        padding_mask: Tensor,
+        training: bool | None = None,
+    ) -> Tensor:
         layer = self._self_attention_layer
         shape = ops.shape(inputs)
         query, key, value = (
@@ -110,5 +128,7 @@ class MPNetEncoder(keras_hub.layers.TransformerEncoder):
         x = self._feedforward_dropout(x, training=training)
         return self._feedforward_layer_norm(x + residual)
 
-    def compute_output_shape(self, inputs_shape, **other_shapes):
+    def compute_output_shape(
+        self, inputs_shape: tuple[int | None, ...], **other_shapes: Any
+    ) -> tuple[int | None, ...]:
         return inputs_shape

@@ -25,9 +25,9 @@ class MPNetTokenizer(WordPieceTokenizer):
     second_segment = 0
 
     @property
-    def separator_ids(self):
-        """Ids between two texts."""
+    def separator_ids(self) -> list[int]:
+        """Ids of the tokens between two texts."""
         return [self.end_token_id] * 2
 
-    def _add_special_token(self, token, name):
+    def _add_special_token(self, token: str, name: str) -> None:
         super()._add_special_token(_SPECIAL_TOKENS[token], name)

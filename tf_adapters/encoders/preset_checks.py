@@ -1,6 +1,10 @@
-"""Checks a folder that KerasHub wrote before KerasHub loads it."""
+"""Checks a folder in KerasHub's format, before KerasHub loads it."""
+
+from __future__ import annotations
 
 import pathlib
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +13,13 @@ from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.encoders import config_checks
 
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    import os
+
+    import keras_hub
+
+
 _SIZES = (
     "num_layers",
     "num_heads",
@@ -16,7 +27,7 @@ _SIZES = (
     "intermediate_dim",
     "max_sequence_length",
 )
-# Sizes that only some of the families have, or name differently.
+# Sizes that not all families have, or that have several names.
 _OTHER_SIZES = (
     "embedding_dim",
     "num_groups",
@@ -26,7 +37,9 @@ _OTHER_SIZES = (
 )
 
 
-def check_backbone(folder, class_names):
+def check_backbone(
+    folder: str | pathlib.Path, class_names: Collection[str]
+) -> None:
     """Raises an error unless `config.json` fits an encoder and its weights.
 
     Args:
@@ -57,7 +70,9 @@ def check_backbone(folder, class_names):
     config_checks.check_number("dropout", rate, 0, 0.99, path)
 
 
-def check_finite(backbone, name):
+def check_finite(
+    backbone: keras_hub.models.Backbone, name: str | os.PathLike[str]
+) -> None:
     """Raises a `UserError` if a weight of a loaded backbone is not finite."""
     for weight in backbone.weights:
         if not np.isfinite(weight.numpy()).all():
@@ -67,8 +82,8 @@ def check_finite(backbone, name):
             )
 
 
-def check_tokenizer(folder):
-    """Raises an error if a tokenizer would pad texts, to any length.
+def check_tokenizer(folder: str | pathlib.Path) -> None:
+    """Raises an error if a tokenizer would pad texts.
 
     If there is no tokenizer, KerasHub raises its own error later.
 
@@ -86,7 +101,7 @@ def check_tokenizer(folder):
         )
 
 
-def _config(found, path):
+def _config(found: dict[str, Any], path: pathlib.Path) -> dict[str, Any]:
     config = found.get("config")
     if not isinstance(config, dict):
         raise UserError(

@@ -1,5 +1,8 @@
 """Loads the SentencePiece models of ALBERT and DeBERTa-v3."""
 
+from pathlib import Path
+from typing import Any
+
 import keras_hub
 
 from tf_adapters.common.errors import UserError
@@ -7,7 +10,9 @@ from tf_adapters.encoders.albert_tokenizer import AlbertTokenizer
 from tf_adapters.encoders.deberta_tokenizer import DebertaTokenizer
 
 
-def load(path, options):
+def load(
+    path: Path, options: dict[str, Any]
+) -> AlbertTokenizer | DebertaTokenizer:
     """Returns the tokenizer of a SentencePiece model.
 
     Args:
@@ -29,7 +34,7 @@ def load(path, options):
     )
 
 
-def _check_deberta(options, path):
+def _check_deberta(options: dict[str, Any], path: Path) -> None:
     """Refuses options of DeBERTa-v3's tokenizer that are off by default."""
     for key in ("do_lower_case", "split_by_punct"):
         if options.get(key):
@@ -40,10 +45,13 @@ def _check_deberta(options, path):
             )
 
 
-def of_preset(tokenizer):
-    """Replaces a KerasHub tokenizer by this library's, if there is one.
+def of_preset(
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+) -> keras_hub.tokenizers.Tokenizer:
+    """Replaces a KerasHub tokenizer by this library's class for it, if any.
 
-    KerasHub's ALBERT tokenizer does not lowercase, but its vocabularies do.
+    KerasHub's ALBERT tokenizer does not lowercase texts, but its vocabularies
+    contain only lowercase pieces.
     """
     ours = {
         keras_hub.models.AlbertTokenizer: AlbertTokenizer,

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import keras
 import keras_hub
@@ -13,14 +14,16 @@ from tf_adapters.encoders.huggingface_tokenizer import HuggingFaceTokenizer
 _WORDS = "vocabulary.txt"  # KerasHub's file name.
 
 
-def tokenizer_config(tokenizer):
+def tokenizer_config(
+    tokenizer: HuggingFaceTokenizer | keras_hub.tokenizers.Tokenizer,
+) -> dict[str, Any]:
     """Returns the plain values that `load_tokenizer` needs, without files.
 
     Args:
         tokenizer: Tokenizer from `load_encoder` or from KerasHub.
 
     Raises:
-        UserError: If it is any other tokenizer.
+        UserError: If `tokenizer` is anything else.
     """
     if isinstance(tokenizer, HuggingFaceTokenizer):
         return {"library": "tokenizers"}
@@ -38,7 +41,10 @@ def tokenizer_config(tokenizer):
     return {"library": "keras_hub", "layer": layer}
 
 
-def save_tokenizer_files(tokenizer, folder):
+def save_tokenizer_files(
+    tokenizer: HuggingFaceTokenizer | keras_hub.tokenizers.Tokenizer,
+    folder: str | Path,
+) -> None:
     """Writes a tokenizer's vocabulary into an existing folder."""
     if isinstance(tokenizer, HuggingFaceTokenizer):
         tokenizer.save(folder)
@@ -50,11 +56,13 @@ def save_tokenizer_files(tokenizer, folder):
         tokenizer.save_assets(str(folder))
 
 
-def load_tokenizer(config, folder):
+def load_tokenizer(
+    config: dict[str, Any], folder: str | Path
+) -> HuggingFaceTokenizer | keras_hub.tokenizers.Tokenizer:
     """Returns the tokenizer from `tokenizer_config` and its files.
 
     Raises:
-        UserError: If it needs TensorFlow Text, which is not installed.
+        UserError: If the tokenizer needs TensorFlow Text, which is missing.
     """
     if config["library"] == "tokenizers":
         return HuggingFaceTokenizer(folder)
@@ -76,5 +84,5 @@ def load_tokenizer(config, folder):
     return tokenizer
 
 
-def _is_word_piece(tokenizer):
+def _is_word_piece(tokenizer: keras_hub.tokenizers.Tokenizer) -> bool:
     return isinstance(tokenizer, keras_hub.tokenizers.WordPieceTokenizer)

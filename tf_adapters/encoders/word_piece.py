@@ -12,6 +12,9 @@ splits them and looks up ids. Two differences remain, one deliberate, one rare:
   characters.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 import keras_hub
 import tensorflow as tf
@@ -22,10 +25,10 @@ _DROPPED = r"[^\P{C}\t\n\r]|\x{fffd}"
 _SPACES = r"[\t\n\r\p{Z}]"
 
 
-def lowercased(texts):
+def lowercased(texts: tf.Tensor) -> tf.Tensor:
     """Returns lowercase texts, independent of the machine's locale."""
-    # ICU lowercases these two depending on context and on the machine's locale
-    # (Turkish); the original depends on the character only.
+    # How ICU lowercases "I" and "Σ" depends on the context and on the machine's
+    # locale (Turkish). In the original, it depends on the character only.
     texts = tf.strings.regex_replace(texts, "I", "i")
     texts = tf.strings.regex_replace(texts, "Σ", "σ")
     return tf.strings.lower(texts, encoding="utf-8")
@@ -53,12 +56,12 @@ class WordPieceTokenizer(keras_hub.models.BertTokenizer):
 
     def __init__(
         self,
-        vocabulary=None,
-        lowercase=True,
-        strip_accents=None,
-        split_on_cjk=True,
-        **kwargs,
-    ):
+        vocabulary: list[str] | None = None,
+        lowercase: bool = True,
+        strip_accents: bool | None = None,
+        split_on_cjk: bool = True,
+        **kwargs: Any,
+    ) -> None:
         # Use the graph code for eager calls, too, so that ids are the same.
         kwargs["_allow_python_workflow"] = False
         super().__init__(
@@ -73,11 +76,13 @@ class WordPieceTokenizer(keras_hub.models.BertTokenizer):
             lowercase if strip_accents is None else strip_accents
         )
 
-    def tokenize(self, inputs):
+    def tokenize(
+        self, inputs: Sequence[str] | tf.Tensor
+    ) -> list[list[int]] | tf.RaggedTensor:
         """Returns the token ids of cleaned texts."""
         return super().tokenize(self._clean(tf.convert_to_tensor(inputs)))
 
-    def _clean(self, texts):
+    def _clean(self, texts: tf.Tensor) -> tf.Tensor:
         texts = tf.strings.regex_replace(texts, _DROPPED, "")
         texts = tf.strings.regex_replace(texts, _SPACES, " ")
         if self.strips_accents:
@@ -85,7 +90,7 @@ class WordPieceTokenizer(keras_hub.models.BertTokenizer):
             texts = tf.strings.regex_replace(texts, r"\p{Mn}", "")
         return lowercased(texts) if self.lowercases else texts
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "lowercase": self.lowercases,

@@ -10,16 +10,31 @@ The answer has `label_id` (int32, the index of the choice), `probabilities`
 itself).
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import tensorflow as tf
 
 from tf_adapters.export import request_checks
 from tf_adapters.export import signature_inputs
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def text_function(model, packer, text_fields):
+    from tf_adapters.common.types import Tensor
+    from tf_adapters.data.tokens.packing import TextPacker
+    from tf_adapters.heads.choice import Choice
+    from tf_adapters.models.adapter_model import AdapterModel
+
+
+def text_function(
+    model: AdapterModel, packer: TextPacker, text_fields: Sequence[str]
+) -> tf.types.experimental.ConcreteFunction:
     """Returns a traced function from questions and choices to an answer."""
 
-    def from_texts(*texts):
+    def from_texts(*texts: Tensor) -> dict[str, Tensor]:
         *question, choices = texts
         choices = request_checks.with_choices(choices)
         features = _features(model.head, packer, question, choices)
@@ -31,8 +46,10 @@ def text_function(model, packer, text_fields):
     return signature_inputs.text_function(from_texts, names, last_rank=2)
 
 
-def _features(head, packer, question, choices):
-    """Returns the features that `Choice.encode` makes, computed in a graph."""
+def _features(
+    head: Choice, packer: TextPacker, question: list[Tensor], choices: Tensor
+) -> dict[str, Tensor]:
+    """Computes in a graph the features that `Choice.encode` makes."""
     shape = tf.shape(choices)
     question = tf.strings.join(question, " ")
     repeated = tf.repeat(question, shape[1])
@@ -46,8 +63,10 @@ def _features(head, packer, question, choices):
     }
 
 
-def _texts(blank, question, choice):
-    """Returns the texts that `Choice.texts` makes, computed in a graph."""
+def _texts(
+    blank: str, question: Tensor, choice: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Computes in a graph the texts that `Choice.texts` makes."""
     if not blank:
         return question, choice
     parts = tf.strings.split(question, blank, maxsplit=1)
@@ -59,12 +78,14 @@ def _texts(blank, question, choice):
     )
 
 
-def token_function(model, packer):
+def token_function(
+    model: AdapterModel, packer: TextPacker
+) -> tf.types.experimental.ConcreteFunction:
     """Returns a traced function from token ids to an answer."""
     return signature_inputs.token_function(model, _answer, rank=3)
 
 
-def _answer(outputs):
+def _answer(outputs: Tensor) -> dict[str, Tensor]:
     """Returns the answer to a client, computed from the head's outputs."""
     outputs = tf.cast(outputs, tf.float32)
     return {
@@ -73,8 +94,10 @@ def _answer(outputs):
     }
 
 
-def warmup_inputs(packer, text_fields):
-    """Returns warm-up inputs with one question and with two.
+def warmup_inputs(
+    packer: TextPacker, text_fields: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Returns two warm-up inputs: one question, and two questions.
 
     Some texts are short and others are truncated.
     """

@@ -1,15 +1,28 @@
 """Exports a run's adapter as a folder that other libraries load."""
 
+from __future__ import annotations
+
 from pathlib import Path
 import tempfile
+from typing import TYPE_CHECKING
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.common import own_files
 from tf_adapters.models import saving
 from tf_adapters.runs import finished_run
 
+if TYPE_CHECKING:
+    import os
 
-def export_adapter(config, model_dir, form, with_head=True):
+    from tf_adapters.config.settings import Config
+
+
+def export_adapter(
+    config: Config,
+    model_dir: str | os.PathLike[str],
+    form: str,
+    with_head: bool = True,
+) -> Path:
     """Writes a run's adapter in another library's format.
 
     Args:

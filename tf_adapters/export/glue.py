@@ -7,7 +7,10 @@ submission with other names or another number of rows.
 
 import dataclasses
 import math
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
@@ -15,6 +18,10 @@ from tf_adapters.common.text_files import replace_text
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows.sources import find_source
 from tf_adapters.tasks import glue as glue_tasks
+
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+    from tf_adapters.tasks.task import Task
 
 
 class SubmissionError(UserError):
@@ -37,16 +44,16 @@ class SubmissionFile:
     words: dict[str, str] | None
 
 
-def _ids(task):
+def _ids(task: "Task") -> dict[str, str]:
     return {label: str(i) for i, label in enumerate(task.labels)}
 
 
-def _names(task):
+def _names(task: "Task") -> dict[str, str]:
     return {label: label for label in task.labels}
 
 
 _TASKS = {task.name: task for task in glue_tasks.GLUE}
-# A model of MNLI answers the diagnostic set, which has only a test split.
+# Predicted by a model of MNLI. The diagnostic set has only a test split.
 DIAGNOSTIC = dataclasses.replace(
     glue_tasks.MNLI,
     name="ax",
@@ -74,7 +81,11 @@ FILES = {
 }
 
 
-def export_submission(config, model_dir, folder):
+def export_submission(
+    config: "Config",
+    model_dir: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+) -> list[Path]:
     """Predicts the test sets of a run's task and writes their files.
 
     Args:
@@ -113,7 +124,11 @@ def export_submission(config, model_dir, folder):
     ]
 
 
-def write_submission(file, predictions, folder):
+def write_submission(
+    file: SubmissionFile,
+    predictions: list[dict[str, Any]],
+    folder: str | os.PathLike[str],
+) -> Path:
     """Writes the predictions of one test set.
 
     Args:
@@ -140,7 +155,9 @@ def write_submission(file, predictions, folder):
     return path
 
 
-def load_glue_rows(task_name, split, data_dir=None):
+def load_glue_rows(
+    task_name: str, split: str, data_dir: str | os.PathLike[str] | None = None
+) -> list[dict[str, Any]]:
     """Returns the rows of a test set in the official order.
 
     Args:
@@ -157,10 +174,12 @@ def load_glue_rows(task_name, split, data_dir=None):
     return load.load_split(task, split, data_dir)
 
 
-def _test_sets(task_name, data_dir):
-    """Returns the keys in `FILES` of the test sets that a task's model answers.
+def _test_sets(
+    task_name: str, data_dir: str | os.PathLike[str] | None
+) -> list[tuple[str, str]]:
+    """Returns the keys in `FILES` of the test sets to predict for a task.
 
-    Further test sets of MNLI are included if their data are available.
+    MNLI has two more test sets, which are included if their data are available.
     """
     keys = [(task_name, "test")]
     if task_name == "mnli":
@@ -173,14 +192,14 @@ def _test_sets(task_name, data_dir):
     return keys
 
 
-def _diagnostic_file(data_dir):
+def _diagnostic_file(data_dir: str | os.PathLike[str] | None) -> Path | None:
     """Returns the path of the diagnostic set in GLUE's download, or `None`."""
     names = ("diagnostic/diagnostic.tsv", "AX/AX.tsv", "AX.tsv")
     files = [Path(data_dir) / name for name in names] if data_dir else []
     return next((file for file in files if file.is_file()), None)
 
 
-def _check_rows(file, num_rows):
+def _check_rows(file: SubmissionFile, num_rows: int) -> None:
     if num_rows != file.num_rows:
         raise SubmissionError(
             f"{file.name} needs a prediction for each of the {file.num_rows:,} "
@@ -189,7 +208,7 @@ def _check_rows(file, num_rows):
         )
 
 
-def _word(file, index, prediction):
+def _word(file: SubmissionFile, index: int, prediction: dict[str, Any]) -> str:
     """Returns the word or number that stands for a prediction in the file."""
     if file.words is None:
         score = prediction.get("score", math.nan)

@@ -2,11 +2,14 @@
 
 The tasks share one encoder, and each has its own adapter and head. The
 signature `serving_default` takes `text`, `text_pair` and `task`, string tensors
-`(batch,)`, and answers each row with the adapter of its task. A batch may mix
+`(batch,)`, and applies to each row the adapter of its task. A batch may mix
 tasks, so a server may batch any requests together.
 """
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.common import own_files
@@ -17,8 +20,23 @@ from tf_adapters.export import serving
 from tf_adapters.export.many_tasks_module import INPUTS
 from tf_adapters.export.many_tasks_module import ManyTasksModule
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from collections.abc import Sequence
+    import os
+    from typing import Any
 
-def export_runs(folders, output):
+    from google.protobuf.message import Message
+
+    from tf_adapters.config.settings import Config
+    from tf_adapters.data.tokens.packing import TextPacker
+    from tf_adapters.models.bank_model import BankModel
+    from tf_adapters.tasks.task import Task
+
+
+def export_runs(
+    folders: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]
+) -> Path:
     """Exports the adapters of several runs as one SavedModel.
 
     Args:
@@ -57,7 +75,7 @@ def export_runs(folders, output):
     return path
 
 
-def _check_runs(folders):
+def _check_runs(folders: Sequence[str | os.PathLike[str]]) -> None:
     for folder in folders:
         if not (Path(folder) / "config.yaml").is_file():
             raise AdapterError(
@@ -67,7 +85,7 @@ def _check_runs(folders):
             )
 
 
-def _check_encoders(folders):
+def _check_encoders(folders: Sequence[str | os.PathLike[str]]) -> None:
     """Raises an error if the runs have different encoders.
 
     Compares fingerprints, because the same encoder may have several names.
@@ -86,7 +104,7 @@ def _check_encoders(folders):
         )
 
 
-def _check_tasks(tasks):
+def _check_tasks(tasks: Sequence[Task]) -> None:
     names = [task.name for task in tasks]
     for task in tasks:
         if names.count(task.name) > 1:
@@ -96,7 +114,9 @@ def _check_tasks(tasks):
             )
 
 
-def _common(configs, what, of):
+def _common(
+    configs: Sequence[Config], what: str, of: Callable[[Config], Any]
+) -> Any:
     values = {of(config) for config in configs}
     if len(values) > 1:
         found = ", ".join(map(str, sorted(values)))
@@ -107,7 +127,12 @@ def _common(configs, what, of):
     return values.pop()
 
 
-def export_bank(bank, packer, tasks, folder):
+def export_bank(
+    bank: BankModel,
+    packer: TextPacker,
+    tasks: Sequence[Task],
+    folder: str | os.PathLike[str],
+) -> Path:
     """Writes the next version of a bank in TensorFlow Serving's layout.
 
     The answer is a dict of tensors with a value for each row:
@@ -153,15 +178,17 @@ def export_bank(bank, packer, tasks, folder):
     )
 
 
-def _warmup_requests(name, tasks):
+def _warmup_requests(name: str, tasks: Sequence[Task]) -> list[Message]:
     names = [task.name for task in tasks]
     text = ["A short text."] * len(names)
     inputs = dict(zip(INPUTS, (text, text, names), strict=True))
     return [serving.predict_request(name, saved_model.TEXT_SIGNATURE, inputs)]
 
 
-def _description(bank, packer, tasks):
-    """Returns the description for clients."""
+def _description(
+    bank: BankModel, packer: TextPacker, tasks: Sequence[Task]
+) -> dict[str, Any]:
+    """Returns the model's description for clients."""
     return {
         "tasks": {
             task.name: {

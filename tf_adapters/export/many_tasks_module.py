@@ -1,9 +1,21 @@
 """The graph of a SavedModel of many tasks, from rows to answers."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import tensorflow as tf
 
 from tf_adapters.export import request_checks
 from tf_adapters.export import saved_model
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tf_adapters.common.types import Tensor
+    from tf_adapters.data.tokens.packing import TextPacker
+    from tf_adapters.models.bank_model import BankModel
+    from tf_adapters.tasks.task import Task
 
 INPUTS = ("text", "text_pair", "task")
 
@@ -11,7 +23,9 @@ INPUTS = ("text", "text_pair", "task")
 class ManyTasksModule(tf.Module):
     """The saved module: one traced function, its weights and its tables."""
 
-    def __init__(self, bank, packer, tasks):
+    def __init__(
+        self, bank: BankModel, packer: TextPacker, tasks: Sequence[Task]
+    ) -> None:
         super().__init__()
         self.tokenizer = saved_model.resources(packer.tokenizer)
         self.table = tf.lookup.StaticHashTable(
@@ -33,7 +47,9 @@ class ManyTasksModule(tf.Module):
                 tf.TensorSpec([None], tf.string, n) for n in INPUTS
             ],
         )
-        def serve(text, text_pair, task):
+        def serve(
+            text: Tensor, text_pair: Tensor, task: Tensor
+        ) -> dict[str, Tensor]:
             text, text_pair, task = request_checks.checked_texts(
                 INPUTS, (text, text_pair, task)
             )
@@ -55,8 +71,10 @@ class ManyTasksModule(tf.Module):
         self.weights = list({id(v): v for v in concrete.variables}.values())
 
 
-def _answers(outputs, num_labels, labels, temperatures):
-    """Returns an answer for each row; those of unknown tasks are arbitrary."""
+def _answers(
+    outputs: Tensor, num_labels: Tensor, labels: Tensor, temperatures: Tensor
+) -> dict[str, Tensor]:
+    """Returns an answer for each row, arbitrary if the task is unknown."""
     classifies = num_labels > 0
     label_ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
     label = tf.gather(labels, label_ids, batch_dims=1)
@@ -74,12 +92,14 @@ def _answers(outputs, num_labels, labels, temperatures):
     }
 
 
-def _of_known_tasks(answers, found, task):
-    """Returns answers with `status`, and empty for rows of unknown tasks."""
+def _of_known_tasks(
+    answers: dict[str, Tensor], found: Tensor, task: Tensor
+) -> dict[str, Tensor]:
+    """Adds `status` to answers, and clears the answers for unknown tasks."""
     known = found >= 0
     empty = {"label_id": -1, "label": "", "labels": ""}
 
-    def cleared(name, value):
+    def cleared(name: str, value: Tensor) -> Tensor:
         condition = known[:, None] if value.shape.rank == 2 else known
         nothing = tf.constant(empty.get(name, 0), value.dtype)
         return tf.where(condition, value, nothing)

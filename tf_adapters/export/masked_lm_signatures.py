@@ -15,6 +15,10 @@ Masks beyond the maximum length are dropped. `token_ids` takes token ids and
 gives the same answer without `tokens`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import tensorflow as tf
 
 from tf_adapters.data.examples import IGNORED
@@ -22,14 +26,24 @@ from tf_adapters.data.tokens import mask_tokens
 from tf_adapters.data.tokens import vocabulary
 from tf_adapters.export import signature_inputs
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def text_function(model, packer, text_fields):
+    from tf_adapters.common.types import Tensor
+    from tf_adapters.data.tokens.packing import TextPacker
+    from tf_adapters.models.adapter_model import AdapterModel
+
+
+def text_function(
+    model: AdapterModel, packer: TextPacker, text_fields: Sequence[str]
+) -> tf.types.experimental.ConcreteFunction:
     """Returns a traced function from texts to the tokens at their masks."""
     packer = packer.reading_masks()
     size = model.head.vocabulary_size
     texts_of_tokens = vocabulary.token_texts(packer.tokenizer, size)
 
-    def from_texts(*texts):
+    def from_texts(*texts: Tensor) -> dict[str, Tensor]:
         if len(texts) > 2:  # Join texts as in training.
             first = tf.strings.strip(tf.strings.join(texts[:-1], " "))
             texts = (first, texts[-1])
@@ -42,7 +56,9 @@ def text_function(model, packer, text_fields):
     return signature_inputs.text_function(from_texts, names)
 
 
-def token_function(model, packer):
+def token_function(
+    model: AdapterModel, packer: TextPacker
+) -> tf.types.experimental.ConcreteFunction:
     """Returns a traced function from token ids to the tokens at masks."""
     mask_id = packer.mask_id
     return signature_inputs.features_function(
@@ -50,7 +66,9 @@ def token_function(model, packer):
     )
 
 
-def _answer(model, mask_id, features):
+def _answer(
+    model: AdapterModel, mask_id: int, features: dict[str, Tensor]
+) -> dict[str, Tensor]:
     """Returns the answer to a client, computed from the packer's features."""
     # Keras's `take_along_axis` fails on an empty batch without masks.
     no_rows = tf.cast(tf.shape(features["token_ids"])[0] == 0, tf.int32)
@@ -67,8 +85,10 @@ def _answer(model, mask_id, features):
     }
 
 
-def warmup_inputs(packer, text_fields):
-    """Returns warm-up inputs with one text and with three.
+def warmup_inputs(
+    packer: TextPacker, text_fields: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Returns two warm-up inputs: one text, and three texts.
 
     Some texts have masks and others do not.
     """

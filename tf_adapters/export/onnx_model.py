@@ -1,14 +1,17 @@
 """Exports an adapted model as an ONNX file, which needs no TensorFlow.
 
 The folder holds `model.onnx`; `tokenizer.json`, if the library `tokenizers` can
-tokenize as the model's packer does; and `run.py`, if the answer to a text is a
-class, several or a number. `run.py` needs ONNX Runtime, `tokenizers` and NumPy.
+tokenize as the model's packer does; and `run.py`, if the model classifies or
+scores texts. `run.py` needs ONNX Runtime, `tokenizers` and NumPy.
 """
+
+from __future__ import annotations
 
 import json
 from pathlib import Path
 import shutil
 import tempfile
+from typing import TYPE_CHECKING
 
 from keras import ops
 import numpy as np
@@ -24,6 +27,16 @@ from tf_adapters.export import tokenizer_file
 from tf_adapters.layers.dense import without_flattening
 from tf_adapters.models.adapter_model import AdapterModel
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    import os
+
+    import onnx
+
+    from tf_adapters.common.types import Tensor
+    from tf_adapters.config.settings import Config
+    from tf_adapters.data.tokens.packer import Packer
+
 FILE = "model.onnx"
 _OPSET = 17
 _TOLERANCE = 1e-4
@@ -31,7 +44,7 @@ _CHECKED_ROWS = 200
 _ROWS_AT_ONCE = 20
 
 
-def export_run(config, model_dir):
+def export_run(config: Config, model_dir: str | os.PathLike[str]) -> Path:
     """Exports the adapter of a run as an ONNX file.
 
     Args:
@@ -39,7 +52,7 @@ def export_run(config, model_dir):
         model_dir: Path of the run folder.
 
     Returns:
-        Path of the folder, `<model_dir>/onnx/<task>`. An existing one is
+        Path of the folder, `<model_dir>/onnx/<task>`. An existing folder is
         replaced.
     """
     # Imported here, so that library users can export without training code.
@@ -50,20 +63,22 @@ def export_run(config, model_dir):
     return export_onnx(run.model, run.packer, folder)
 
 
-def export_onnx(model, packer, folder):
+def export_onnx(
+    model: AdapterModel, packer: Packer, folder: str | os.PathLike[str]
+) -> Path:
     """Writes a model as an ONNX file, with any batch size and length.
 
-    The inputs are the packer's features, int32. The outputs are those of the
-    head's layer, `logits` (or `outputs`, if they are none), and for classes and
-    numbers what a SavedModel answers, `probabilities` or `score`. The file is
-    compared with the model on 200 rows of random tokens, up to the maximum
-    length. Its metadata have `labels`, `temperature`, `max_length`, `head`,
-    `encoder` and `encoder_fingerprint`.
+    The inputs are the packer's features, int32. The output of the head layer is
+    named `logits`, or `outputs` if it does not hold logits. If the model
+    classifies or scores texts, `probabilities` or `score` is a second output,
+    as in a SavedModel. The file is compared with the model on 200 rows of
+    random tokens, up to the maximum length. Its metadata include `labels`,
+    `temperature`, `max_length`, `head`, `encoder` and `encoder_fingerprint`.
 
     Args:
         model: `AdapterModel` with a head.
         packer: `TextPacker` as in training.
-        folder: Path of the folder to write. An existing one is replaced.
+        folder: Path of the folder to write. An existing folder is replaced.
 
     Returns:
         Path of the folder.
@@ -99,7 +114,7 @@ def export_onnx(model, packer, folder):
     return folder
 
 
-def _check_arguments(model):
+def _check_arguments(model: object) -> None:
     if not isinstance(model, AdapterModel) or model.head is None:
         raise UserError(
             "Expected as `model` of `export_onnx(model, packer, folder)` an "
@@ -108,7 +123,7 @@ def _check_arguments(model):
         )
 
 
-def _converted(model):
+def _converted(model: AdapterModel) -> onnx.ModelProto:
     """Returns the model as an `onnx.ModelProto`."""
     with needs_extra("export", "An ONNX file"):
         import tf2onnx
@@ -118,7 +133,7 @@ def _converted(model):
     ]
 
     @tf.function(autograph=False, input_signature=inputs)
-    def from_tokens(*features):
+    def from_tokens(*features: Tensor) -> dict[str, Tensor]:
         return _outputs(model, dict(zip(shapes, features, strict=True)))
 
     try:
@@ -134,8 +149,10 @@ def _converted(model):
     return content
 
 
-def _outputs(model, features):
-    """Returns a dict of what the file answers, computed by the model."""
+def _outputs(
+    model: AdapterModel, features: dict[str, Tensor]
+) -> dict[str, Tensor]:
+    """Returns the outputs that the file should have, computed by the model."""
     outputs = ops.cast(model(features, training=False), "float32")
     name = "logits" if model.head.gives_logits else "outputs"
     answer = model.head.answer(outputs) if _is_of_texts(model.head) else {}
@@ -145,12 +162,14 @@ def _outputs(model, features):
     return {name: outputs, **numbers}
 
 
-def _is_of_texts(head):
-    """Returns whether a head has an answer for each text, a value or values."""
+def _is_of_texts(head: heads.Head) -> bool:
+    """Returns whether a head classifies or scores texts."""
     return head.signature in ("text", "windows")
 
 
-def _describe(content, model, packer):
+def _describe(
+    content: onnx.ModelProto, model: AdapterModel, packer: Packer
+) -> None:
     """Stores what a caller needs to know in the file's metadata."""
     head, encoder = model.head, model.encoder_info
     facts = {
@@ -168,8 +187,8 @@ def _describe(content, model, packer):
         content.metadata_props.add(key=name, value=text)
 
 
-def _check_outputs(path, model, packer):
-    """Raises an `AdapterError` if the file answers other than the model."""
+def _check_outputs(path: Path, model: AdapterModel, packer: Packer) -> None:
+    """Raises an `AdapterError` if the outputs of file and model differ."""
     with needs_extra("export", "The check of an ONNX file"):
         import onnxruntime
     session = onnxruntime.InferenceSession(
@@ -189,7 +208,9 @@ def _check_outputs(path, model, packer):
                 )
 
 
-def _random_batches(model, packer):
+def _random_batches(
+    model: AdapterModel, packer: Packer
+) -> Iterator[dict[str, np.ndarray]]:
     """Yields batches of random tokens as dicts of int32 arrays."""
     generator = np.random.default_rng(0)
     longest = packer.max_length

@@ -5,13 +5,24 @@ broadcast, read beyond the end of a tensor, or crash the server. With these
 checks, a request fails with a one-sentence error.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import tensorflow as tf
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens import assertions
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def check_packer(packer, encoder):
+    from tf_adapters.common.types import Tensor
+    from tf_adapters.data.tokens.packing import TextPacker
+    from tf_adapters.models.adapted_encoder import AdaptedEncoder
+
+
+def check_packer(packer: TextPacker, encoder: AdaptedEncoder) -> None:
     """Raises a `UserError` if a packer's inputs are too long for an encoder.
 
     Otherwise the server would fail on every long text.
@@ -30,7 +41,9 @@ def check_packer(packer, encoder):
         )
 
 
-def checked_texts(names, texts):
+def checked_texts(
+    names: Sequence[str], texts: Sequence[Tensor]
+) -> list[Tensor]:
     """Returns texts, after the graph has checked that batch sizes agree.
 
     Args:
@@ -42,7 +55,9 @@ def checked_texts(names, texts):
     return list(assertions.same_number_of_rows(rows).values())
 
 
-def checked_tokens(names, values, encoder):
+def checked_tokens(
+    names: Sequence[str], values: Sequence[Tensor], encoder: AdaptedEncoder
+) -> dict[str, Tensor]:
     """Returns a dict of features, which the graph checks before it reads them.
 
     Args:
@@ -67,7 +82,7 @@ def checked_tokens(names, values, encoder):
     )
 
 
-def with_choices(choices):
+def with_choices(choices: Tensor) -> Tensor:
     """Returns strings `(batch, choices)` after a check that there is a choice.
 
     Without choices, the most likely one is undefined.
@@ -77,12 +92,12 @@ def with_choices(choices):
     return assertions.after([tf.debugging.Assert(shape[1] > 0, said)], choices)
 
 
-def _of_declared_ranks(inputs):
+def _of_declared_ranks(inputs: Sequence[Tensor]) -> list[Tensor]:
     # A signature does not check its inputs against its declaration.
     return [tf.ensure_shape(value, value.shape) for value in inputs]
 
 
-def _same_shapes(features):
+def _same_shapes(features: dict[str, Tensor]) -> tf.Operation | None:
     shapes = tf.stack([tf.shape(value) for value in features.values()])
     names = ", ".join(f"`{name}`" for name in features)
     return tf.debugging.Assert(
@@ -92,7 +107,7 @@ def _same_shapes(features):
     )
 
 
-def _length(token_ids, longest):
+def _length(token_ids: Tensor, longest: int | None) -> tf.Operation | None:
     """Asserts that there are tokens (and choices), but not too many tokens."""
     shape = tf.shape(token_ids)
     is_right = tf.reduce_all(shape[1:] > 0)
@@ -106,7 +121,7 @@ def _length(token_ids, longest):
     return tf.debugging.Assert(is_right, said)
 
 
-def _below(limit, name, values):
+def _below(limit: int, name: str, values: Tensor) -> tf.Operation | None:
     is_right = tf.reduce_all((values >= 0) & (values < limit))
     ends = tf.stack([tf.reduce_min(values), tf.reduce_max(values)])
     expected = f"Expected `{name}` from 0 to {limit - 1}."

@@ -1,4 +1,4 @@
-"""Answers a text, or a pair of texts, with the ONNX file in this folder.
+"""Runs the ONNX file in this folder on a text or a pair of texts.
 
     python run.py "a fine film"
 
@@ -9,6 +9,7 @@ an exported model; it does not import it.
 import json
 from pathlib import Path
 import sys
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -17,7 +18,7 @@ import tokenizers
 FOLDER = Path(__file__).resolve().parent
 
 
-def main(texts):
+def main(texts: list[str]) -> None:
     session = onnxruntime.InferenceSession(str(FOLDER / "model.onnx"))
     tokenizer = tokenizers.Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
     tokens = tokenizer.encode(*texts)
@@ -34,7 +35,9 @@ def main(texts):
     print(json.dumps(answer(outputs, metadata), ensure_ascii=False))
 
 
-def answer(outputs, metadata):
+def answer(
+    outputs: dict[str, np.ndarray], metadata: dict[str, str]
+) -> dict[str, Any]:
     """Returns the dict that `tf-adapters predict` prints for the text."""
     if "score" in outputs:
         return {"score": round(float(outputs["score"][0]), 6)}

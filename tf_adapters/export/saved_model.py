@@ -6,10 +6,13 @@ tokenizer. It can be loaded with TensorFlow and the operations of
 tensorflow_text, for example in TensorFlow Serving.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 import logging
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Any
 
 import tensorflow as tf
@@ -23,12 +26,19 @@ from tf_adapters.export import serving
 from tf_adapters.export import signatures
 from tf_adapters.models.adapter_model import AdapterModel
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from google.protobuf.message import Message
+
+    from tf_adapters.config.settings import Config
+
 TEXT_SIGNATURE = "serving_default"
 TOKEN_SIGNATURE = "token_ids"
 _LOGGER = logging.getLogger(__name__)
 
 
-def export_run(config, model_dir):
+def export_run(config: Config, model_dir: str | os.PathLike[str]) -> Path:
     """Exports the adapter of a run as a SavedModel.
 
     Args:
@@ -49,11 +59,11 @@ def export_run(config, model_dir):
 
 
 def export_model(
-    model: Any,
-    packer: Any,
+    model: AdapterModel,
+    packer: TextPacker,
     folder: str | os.PathLike[str] | None = None,
     text_fields: Sequence[str] = ("text",),
-):
+) -> Path:
     """Writes the next version of a model in TensorFlow Serving's layout.
 
     The signature `serving_default` takes texts and includes the tokenizer. The
@@ -103,7 +113,7 @@ def export_model(
         )
 
 
-def _check_arguments(model, packer, folder):
+def _check_arguments(model: object, packer: object, folder: object) -> None:
     call = "`export_model(model, packer, folder)`"
     if not isinstance(model, AdapterModel):
         raise UserError(
@@ -129,7 +139,13 @@ def _check_arguments(model, packer, folder):
         )
 
 
-def write_version(folder, module, functions, requests, description):
+def write_version(
+    folder: str | os.PathLike[str],
+    module: tf.Module,
+    functions: dict[str, Callable[..., Any]],
+    requests: list[Message],
+    description: dict[str, Any],
+) -> Path:
     """Writes the next version of a model, and returns the path of its folder.
 
     Args:
@@ -148,7 +164,7 @@ def write_version(folder, module, functions, requests, description):
     return version
 
 
-def _next_version(folder):
+def _next_version(folder: Path) -> tuple[Path, Path]:
     """Creates a temporary folder for a model's next version.
 
     The server ignores folders whose name is not a number, so it never sees an
@@ -169,7 +185,9 @@ def _next_version(folder):
     return partial, folder / str(number)
 
 
-def _trace(model, packer, text_fields):
+def _trace(
+    model: AdapterModel, packer: TextPacker, text_fields: Sequence[str]
+) -> tuple[tf.Module, dict[str, tf.types.experimental.ConcreteFunction]]:
     """Returns the module to save, and a dict of its signatures."""
     kind = signatures.signatures_of_head(model.head)
     module = tf.Module()
@@ -208,7 +226,7 @@ def _trace(model, packer, text_fields):
     return module, functions
 
 
-def resources(tokenizer):
+def resources(tokenizer: object) -> list[Any]:
     """Returns the lookup tables of a KerasHub tokenizer.
 
     Keras does not track them, and a SavedModel stores only tracked objects.
@@ -220,8 +238,12 @@ def resources(tokenizer):
     ]
 
 
-def _warmup_requests(name, functions, inputs):
-    """Returns a list with a request to each signature for each input dict."""
+def _warmup_requests(
+    name: str,
+    functions: dict[str, tf.types.experimental.ConcreteFunction],
+    inputs: list[dict[str, Any]],
+) -> list[Message]:
+    """Returns a request for each pair of an input dict and a signature."""
     return [
         serving.predict_request(
             name,
@@ -233,13 +255,18 @@ def _warmup_requests(name, functions, inputs):
     ]
 
 
-def _inputs(function):
+def _inputs(function: tf.types.experimental.ConcreteFunction) -> list[str]:
     specs, _ = function.structured_input_signature
     return [spec.name for spec in specs]
 
 
-def _description(name, model, packer, functions):
-    """Returns the description for clients."""
+def _description(
+    name: str,
+    model: AdapterModel,
+    packer: TextPacker,
+    functions: dict[str, tf.types.experimental.ConcreteFunction],
+) -> dict[str, Any]:
+    """Returns the model's description for clients."""
     return {
         "task": name,
         "labels": list(model.head.labels),

@@ -6,14 +6,25 @@ above all models, lists them. Layout and limits: tensorflow/serving,
 tensorflow_serving/g3doc/{saved_model_warmup,serving_config}.md.
 """
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from google.protobuf import text_format
 import tensorflow as tf
 
 from tf_adapters.common.extras import needs_extra
 from tf_adapters.common.text_files import replace_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from collections.abc import Mapping
+    import os
+    from typing import Any
+
+    from google.protobuf.message import Message
 
 with needs_extra("export", "Export"):
     from tensorflow_serving.apis import model_pb2
@@ -27,7 +38,9 @@ WARMUP_FILE = "tf_serving_warmup_requests"
 CONFIG_FILE = "models.config"
 
 
-def predict_request(model_name, signature_name, inputs):
+def predict_request(
+    model_name: str, signature_name: str, inputs: Mapping[str, Any]
+) -> Message:
     """Returns a `PredictRequest`.
 
     Args:
@@ -46,7 +59,10 @@ def predict_request(model_name, signature_name, inputs):
     )
 
 
-def write_warmup(version_folder, requests):
+def write_warmup(
+    version_folder: str | os.PathLike[str],
+    requests: Iterable[Message],
+) -> Path:
     """Writes warm-up requests into a SavedModel's folder.
 
     Args:
@@ -67,7 +83,9 @@ def write_warmup(version_folder, requests):
     return path
 
 
-def write_description(version_folder, description):
+def write_description(
+    version_folder: str | os.PathLike[str], description: dict[str, Any]
+) -> None:
     """Writes `model.json`, which describes a model to clients.
 
     Args:
@@ -79,7 +97,7 @@ def write_description(version_folder, description):
     path.write_text(f"{text}\n", encoding="utf-8")
 
 
-def versions(model_folder):
+def versions(model_folder: str | os.PathLike[str]) -> list[int]:
     """Returns the versions in a model's folder as a sorted list of integers.
 
     Like the server, counts only folders whose name is a number.
@@ -91,7 +109,9 @@ def versions(model_folder):
     )
 
 
-def write_models_config(export_folder, served_from="/models"):
+def write_models_config(
+    export_folder: str | os.PathLike[str], served_from: str = "/models"
+) -> Path:
     """Writes `models.config`, which names every model in a folder.
 
     Args:

@@ -1,13 +1,23 @@
 """Names and shapes of the inputs of a SavedModel."""
 
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from tf_adapters.export import request_checks
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from collections.abc import Sequence
 
-def input_names(text_fields):
+    from tf_adapters.common.types import Tensor
+    from tf_adapters.models.adapter_model import AdapterModel
+
+
+def input_names(text_fields: Sequence[str]) -> tuple[str, ...]:
     """Returns the names of the inputs of `serving_default`.
 
     They are the text fields, or `text_1`, `text_2` if one of the fields is not
@@ -25,7 +35,11 @@ def input_names(text_fields):
     return tuple(f"text_{i}" for i in range(1, len(text_fields) + 1))
 
 
-def text_function(function, names, last_rank=1):
+def text_function(
+    function: Callable[..., dict[str, Tensor]],
+    names: Sequence[str],
+    last_rank: int = 1,
+) -> tf.types.experimental.ConcreteFunction:
     """Returns a traced function from texts to an answer.
 
     Args:
@@ -36,7 +50,7 @@ def text_function(function, names, last_rank=1):
     ranks = [*[1] * (len(names) - 1), last_rank]
 
     @tf.function(autograph=False)
-    def from_texts(*texts):
+    def from_texts(*texts: Tensor) -> dict[str, Tensor]:
         return function(*request_checks.checked_texts(names, texts))
 
     return from_texts.get_concrete_function(
@@ -47,7 +61,11 @@ def text_function(function, names, last_rank=1):
     )
 
 
-def token_function(model, answer, rank=2):
+def token_function(
+    model: AdapterModel,
+    answer: Callable[[Tensor], dict[str, Tensor]],
+    rank: int = 2,
+) -> tf.types.experimental.ConcreteFunction:
     """Returns a traced function from token ids to an answer.
 
     Args:
@@ -60,7 +78,11 @@ def token_function(model, answer, rank=2):
     )
 
 
-def features_function(model, function, rank=2):
+def features_function(
+    model: AdapterModel,
+    function: Callable[[dict[str, Tensor]], dict[str, Tensor]],
+    rank: int = 2,
+) -> tf.types.experimental.ConcreteFunction:
     """Returns a traced function of token ids.
 
     Args:
@@ -74,7 +96,7 @@ def features_function(model, function, rank=2):
         names.append("segment_ids")
 
     @tf.function(autograph=False)
-    def from_tokens(*inputs):
+    def from_tokens(*inputs: Tensor) -> dict[str, Tensor]:
         return function(
             request_checks.checked_tokens(names, inputs, model.encoder)
         )

@@ -2,10 +2,14 @@
 
 Each module has `token_function(model, packer)` and `warmup_inputs(packer,
 text_fields)`. If texts can be processed in a graph, it also has
-`text_function(model, packer, text_fields)`, and for more signatures
-`further_functions(model, packer)`. `text_fields` are the names of the texts in
-a row.
+`text_function(model, packer, text_fields)`. If there are more signatures, it
+has `further_functions(model, packer)`. `text_fields` are the names of the texts
+in a row.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.export import choice_signatures
@@ -15,6 +19,11 @@ from tf_adapters.export import tagging_signatures
 from tf_adapters.export import text_signatures
 from tf_adapters.export import vector_signatures
 from tf_adapters.export import window_signatures
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from tf_adapters.heads.head import Head
 
 # From the `signature` of a head to its module.
 _MODULES = {
@@ -28,7 +37,7 @@ _MODULES = {
 }
 
 
-def signatures_of_head(head):
+def signatures_of_head(head: Head | None) -> ModuleType:
     """Returns the module for a head.
 
     Raises:

@@ -10,17 +10,32 @@ into several inputs, so that each word has a tag.)
 `token_ids` returns `tag_id` and `probabilities` for each token.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import tensorflow as tf
 
 from tf_adapters.data.tokens.words import unknown_id
 from tf_adapters.data.tokens.words import word_prefix
 from tf_adapters.export import signature_inputs
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def text_function(model, packer, text_fields):
+    from tf_adapters.common.types import Tensor
+    from tf_adapters.data.tokens.packing import TextPacker
+    from tf_adapters.heads.head import Head
+    from tf_adapters.models.adapter_model import AdapterModel
+
+
+def text_function(
+    model: AdapterModel, packer: TextPacker, text_fields: Sequence[str]
+) -> tf.types.experimental.ConcreteFunction:
     """Returns a traced function from sentences to the tags of their words."""
 
-    def from_texts(text):
+    def from_texts(text: Tensor) -> dict[str, Tensor]:
         words = tf.strings.split(text)
         tokens, firsts = _tokenize(packer, words)
         outputs = model(packer.pack_tokens(tokens), training=False)
@@ -29,7 +44,9 @@ def text_function(model, packer, text_fields):
     return signature_inputs.text_function(from_texts, ["text"])
 
 
-def _tokenize(packer, words):
+def _tokenize(
+    packer: TextPacker, words: tf.RaggedTensor
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
     """Tokenizes words in a graph, as `Tagging.encode` does.
 
     Args:
@@ -54,7 +71,9 @@ def _tokenize(packer, words):
     return of_sentence, words.with_values(1 + starts - before)
 
 
-def _of_words(head, outputs, words, firsts):
+def _of_words(
+    head: Head, outputs: Tensor, words: tf.RaggedTensor, firsts: tf.RaggedTensor
+) -> dict[str, Tensor]:
     num_tokens = tf.shape(outputs)[1]
     # The last position of the input is reserved for the end token.
     indices = tf.cast(firsts.to_tensor(-1), tf.int32)
@@ -72,10 +91,12 @@ def _of_words(head, outputs, words, firsts):
     }
 
 
-def token_function(model, packer):
+def token_function(
+    model: AdapterModel, packer: TextPacker
+) -> tf.types.experimental.ConcreteFunction:
     """Returns a traced function from token ids to the tag of each token."""
 
-    def answer(outputs):
+    def answer(outputs: Tensor) -> dict[str, Tensor]:
         return {
             "tag_id": tf.argmax(outputs, axis=-1, output_type=tf.int32),
             "probabilities": tf.nn.softmax(outputs),
@@ -84,10 +105,12 @@ def token_function(model, packer):
     return signature_inputs.token_function(model, answer)
 
 
-def warmup_inputs(packer, text_fields):
-    """Returns warm-up inputs with one text and with three.
+def warmup_inputs(
+    packer: TextPacker, text_fields: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Returns two warm-up inputs: one text, and three texts.
 
-    One text is empty, one is short and one is truncated.
+    Of the three, one is empty, one is short and one is truncated.
     """
     texts = ["", "A short text .", packer.too_long("A longer text , cut . ")]
     return [{**packer(batch), "text": batch} for batch in (texts[1:2], texts)]

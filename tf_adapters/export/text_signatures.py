@@ -5,32 +5,49 @@ fields, named as in `input_names`. For classification, the answer has `label`
 (string), `label_id` (int32) and `probabilities` (float32, `(batch, classes)`).
 With several classes for each text, it has `probabilities` and `is_predicted`
 (bool, `(batch, classes)`). For regression, it has `score` (float32). These are
-the outputs of the head's `answer`, and class names for its ids.
+the outputs of the head's `answer`, with class names added to class ids.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from tf_adapters.export import signature_inputs
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def text_function(model, packer, text_fields):
+    from tf_adapters.common.types import Tensor
+    from tf_adapters.data.tokens.packing import TextPacker
+    from tf_adapters.heads.head import Head
+    from tf_adapters.models.adapter_model import AdapterModel
+
+
+def text_function(
+    model: AdapterModel, packer: TextPacker, text_fields: Sequence[str]
+) -> tf.types.experimental.ConcreteFunction:
     """Returns a traced function from texts to an answer."""
 
-    def from_texts(*texts):
+    def from_texts(*texts: Tensor) -> dict[str, Tensor]:
         return answer(model.head, model(packer(*texts), training=False))
 
     names = signature_inputs.input_names(text_fields)
     return signature_inputs.text_function(from_texts, names)
 
 
-def token_function(model, packer):
+def token_function(
+    model: AdapterModel, packer: TextPacker
+) -> tf.types.experimental.ConcreteFunction:
     """Returns a traced function from token ids to an answer."""
     return signature_inputs.token_function(
         model, lambda x: answer(model.head, x)
     )
 
 
-def answer(head, outputs):
+def answer(head: Head, outputs: Tensor) -> dict[str, Tensor]:
     """Returns the answer to a client, computed from the head's outputs."""
     found = head.answer(tf.cast(outputs, tf.float32))
     names = {
@@ -41,10 +58,12 @@ def answer(head, outputs):
     return {**names, **found}
 
 
-def warmup_inputs(packer, text_fields):
-    """Returns warm-up inputs with one text and with three.
+def warmup_inputs(
+    packer: TextPacker, text_fields: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Returns two warm-up inputs: one text, and three texts.
 
-    One text is empty, one is short and one is truncated.
+    Of the three, one is empty, one is short and one is truncated.
     """
     texts = ["", "A short text.", packer.too_long("A longer text, cut. ")]
     names = signature_inputs.input_names(text_fields)

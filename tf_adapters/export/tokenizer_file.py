@@ -1,6 +1,9 @@
 """Writes a packer as `tokenizer.json`, which the library `tokenizers` reads."""
 
+from __future__ import annotations
+
 import logging
+from typing import TYPE_CHECKING
 
 import tokenizers
 from tokenizers import models
@@ -11,11 +14,16 @@ from tokenizers import processors
 from tf_adapters.data.tokens import vocabulary
 from tf_adapters.encoders.word_piece import WordPieceTokenizer
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tf_adapters.data.tokens.packer import Packer
+
 FILE = "tokenizer.json"
 _LOGGER = logging.getLogger(__name__)
 
 
-def write(packer, folder):
+def write(packer: Packer, folder: Path) -> bool:
     """Writes `tokenizer.json` with special tokens, truncation and padding.
 
     Args:
@@ -23,8 +31,8 @@ def write(packer, folder):
         folder: Path of an existing folder.
 
     Returns:
-        Whether it was written. If the encoder's tokenizer is not WordPiece, a
-        warning is logged instead.
+        Whether the file was written. If the encoder's tokenizer is not
+        WordPiece, a warning is logged instead.
     """
     if not isinstance(packer.tokenizer, WordPieceTokenizer):
         _LOGGER.warning(
@@ -45,7 +53,7 @@ def write(packer, folder):
     return True
 
 
-def _word_piece(tokenizer):
+def _word_piece(tokenizer: WordPieceTokenizer) -> tokenizers.Tokenizer:
     """Returns a `tokenizers.Tokenizer` without special tokens."""
     tokens = vocabulary.tokens_of(tokenizer)
     new = tokenizers.Tokenizer(
@@ -66,7 +74,9 @@ def _word_piece(tokenizer):
     return new
 
 
-def _add_special_tokens(tokenizer, packer):
+def _add_special_tokens(
+    tokenizer: tokenizers.Tokenizer, packer: Packer
+) -> None:
     special = packer.special_tokens
     start, end, *separators = map(
         tokenizer.id_to_token,

@@ -5,15 +5,31 @@ splits it into windows. `token_ids` takes tensors `(batch, windows, tokens)` and
 ignores windows without tokens.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tf_adapters.data.tokens.windows import Windows
 from tf_adapters.export import signature_inputs
 from tf_adapters.export import text_signatures
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def text_function(model, packer, text_fields):
+    import tensorflow as tf
+
+    from tf_adapters.common.types import Tensor
+    from tf_adapters.data.tokens.packing import TextPacker
+    from tf_adapters.models.adapter_model import AdapterModel
+
+
+def text_function(
+    model: AdapterModel, packer: TextPacker, text_fields: Sequence[str]
+) -> tf.types.experimental.ConcreteFunction:
     """Returns a traced function from texts to an answer."""
 
-    def from_texts(*texts):
+    def from_texts(*texts: Tensor) -> dict[str, Tensor]:
         features = model.head.pack(packer, *texts)
         outputs = model(features, training=False)
         return text_signatures.answer(model.head, outputs)
@@ -22,17 +38,21 @@ def text_function(model, packer, text_fields):
     return signature_inputs.text_function(from_texts, names)
 
 
-def token_function(model, packer):
+def token_function(
+    model: AdapterModel, packer: TextPacker
+) -> tf.types.experimental.ConcreteFunction:
     """Returns a traced function from token ids to an answer."""
     return signature_inputs.token_function(
         model, lambda x: text_signatures.answer(model.head, x), rank=3
     )
 
 
-def warmup_inputs(packer, text_fields):
-    """Returns warm-up inputs with one text and with three.
+def warmup_inputs(
+    packer: TextPacker, text_fields: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Returns two warm-up inputs: one text, and three texts.
 
-    One text is empty, one is short and one fills two windows.
+    Of the three, one is empty, one is short and one fills two windows.
     """
     texts = ["", "A short text.", packer.too_long("A longer text, in two. ")]
     (name,) = signature_inputs.input_names(text_fields)

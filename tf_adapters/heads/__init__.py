@@ -44,8 +44,8 @@ __all__ = [
     "register",
     "to_config",
 ]
-# A module that has the name of its head would shadow it, and a module cannot be
-# called. `__getattr__` reports the class instead.
+# A module with the same name as a head would be found instead of the head, and
+# a module cannot be called. `__getattr__` names the class in an error instead.
 for _name in HEADS.keys() & globals().keys():
     del globals()[_name]
 

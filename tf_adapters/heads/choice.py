@@ -1,8 +1,12 @@
 """Multiple choice, in which questions can have different numbers of choices."""
 
+from collections.abc import Sequence
 import dataclasses
 import itertools
 import numbers
+import typing
+from typing import Any
+from typing import Self
 
 from keras import ops
 import numpy as np
@@ -10,6 +14,7 @@ import scipy.special
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
+from tf_adapters.common.types import Tensor
 from tf_adapters.data.examples import Examples
 from tf_adapters.heads.choice_layer import ChoiceLayer
 from tf_adapters.heads.linear import ABSENT
@@ -19,6 +24,10 @@ from tf_adapters.heads.linear import hidden_options
 from tf_adapters.heads.registry import register
 from tf_adapters.heads.vector_head import ValueHead
 from tf_adapters.heads.vector_head import rounded
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.encoders.encoder import Encoder
+    from tf_adapters.tasks.task import Task
 
 
 @register("choice")
@@ -61,15 +70,17 @@ class Choice(ValueHead):
     feature_shape = (None, None, None)
 
     @classmethod
-    def for_task(cls, task, encoder=None, **settings):
+    def for_task(
+        cls, task: "Task", encoder: "Encoder | None" = None, **settings: Any
+    ) -> Self:
         """Returns the head with the task's blank."""
         return cls(**{"blank": task.blank, **settings})
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         check_reads(self.reads)
 
-    def make_layer(self):
+    def make_layer(self) -> ChoiceLayer:
         """Creates the layer that maps encoder outputs to scores."""
         return ChoiceLayer(
             self.reads,
@@ -78,7 +89,13 @@ class Choice(ValueHead):
             name="head",
         )
 
-    def encode(self, rows, fields, packer, labeled=True):
+    def encode(
+        self,
+        rows: list[dict[str, Any]],
+        fields: Sequence[str],
+        packer: Any,
+        labeled: bool = True,
+    ) -> Examples:
         """Converts each row to an example with a sequence for each choice.
 
         Args:
@@ -106,16 +123,18 @@ class Choice(ValueHead):
             pad_id=packer.special_tokens.pad,
         )
 
-    def texts(self, question, choice):
+    def texts(self, question: str, choice: str) -> tuple[str, str]:
         """Returns the two texts of the sequence of a choice."""
         if not self.blank:
             return question, choice
         before, _, after = question.partition(self.blank)
-        # ASCII only, as in a SavedModel.
+        # Strips ASCII spaces only, as an exported SavedModel does.
         spaces = " \t\n\r\f\v"
         return before.strip(spaces), (choice + after).strip(spaces)
 
-    def targets(self, rows, choices_field="choices"):
+    def targets(
+        self, rows: list[dict[str, Any]], choices_field: str = "choices"
+    ) -> np.ndarray:
         """Returns the indices of the right choices, `(len(rows),)` int32.
 
         Raises:
@@ -130,18 +149,20 @@ class Choice(ValueHead):
             "int32",
         )
 
-    def loss(self, targets, outputs):
+    def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
         """Returns the cross-entropy of each question, `(batch,)`."""
         return ops.sparse_categorical_crossentropy(
             targets, outputs, from_logits=True
         )
 
-    def predictions(self, outputs):
+    def predictions(self, outputs: Tensor) -> np.ndarray:
         """Returns the indices of the choices with the highest scores."""
         return np.array([int(np.argmax(row)) for row in outputs])
 
-    def compare(self, outputs, targets, source=None):
-        """Returns the dict of `ValueHead` and the choices' probabilities."""
+    def compare(
+        self, outputs: Tensor, targets: Tensor, source: Any = None
+    ) -> dict[str, Any]:
+        """Returns targets, predictions and probabilities of all choices."""
         there = [
             np.asarray(row)[np.asarray(row) > ABSENT / 2] for row in outputs
         ]
@@ -153,7 +174,9 @@ class Choice(ValueHead):
             ],
         }
 
-    def decode(self, outputs, source):
+    def decode(
+        self, outputs: Tensor, source: list[list[str]]
+    ) -> list[dict[str, Any]]:
         """Returns a readable dict for each question."""
         return [
             _decoded(np.asarray(row[: len(choices)], "float64"), choices)
@@ -161,7 +184,7 @@ class Choice(ValueHead):
         ]
 
 
-def _decoded(scores, choices):
+def _decoded(scores: np.ndarray, choices: list[str]) -> dict[str, Any]:
     probabilities = scipy.special.softmax(scores)
     place = int(np.argmax(scores))
     return {
@@ -171,13 +194,15 @@ def _decoded(scores, choices):
     }
 
 
-def _grouped(sequences, choices):
+def _grouped(
+    sequences: list[np.ndarray], choices: list[list[str]]
+) -> list[list[np.ndarray]]:
     """Groups the sequences of all choices into a list for each row."""
     remaining = iter(sequences)
     return [list(itertools.islice(remaining, len(c))) for c in choices]
 
 
-def _place(row, label, count):
+def _place(row: int, label: Any, count: int) -> numbers.Integral:
     is_place = isinstance(label, numbers.Integral)
     if not is_place or not 0 <= label < count:
         raise UserError(

@@ -1,12 +1,19 @@
 """The layer of the head for multiple choice."""
 
+import typing
+from typing import Any
+
 import keras
 from keras import ops
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.heads.linear import ABSENT
 from tf_adapters.heads.linear import LinearLayer
 from tf_adapters.layers.float32_layer import Float32Layer
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -20,12 +27,12 @@ class ChoiceLayer(Float32Layer):
         hidden_dropout_rate: See `LinearLayer`.
         **kwargs: See `keras.layers.Layer`.
 
-    The model's inputs are `(batch, choices, tokens)`. A choice without tokens
-    does not exist.
+    The model's inputs have shape `(batch, choices, tokens)`. Questions with
+    fewer choices are padded with choices that have no tokens.
 
     Returns:
-        Float32 tensor `(batch, choices)`. It is `ABSENT` for choices that do
-        not exist.
+        Float32 tensor `(batch, choices)`. The scores of padding choices are
+        `ABSENT`.
 
     Raises:
         UserError: If `padding_mask` does not have three axes.
@@ -33,12 +40,12 @@ class ChoiceLayer(Float32Layer):
 
     def __init__(
         self,
-        reads,
-        dropout_rate,
-        hidden_activation=None,
-        hidden_dropout_rate=0.0,
-        **kwargs,
-    ):
+        reads: str,
+        dropout_rate: float,
+        hidden_activation: str | None = None,
+        hidden_dropout_rate: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.linear = LinearLayer(
             1,
@@ -49,20 +56,22 @@ class ChoiceLayer(Float32Layer):
             name="score",
         )
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         self.linear.build(input_shape)
 
     @property
-    def output_shape(self):
-        """For Keras's `summary`."""
+    def output_shape(self) -> tuple[None, None]:
+        """The output shape that Keras's `summary` prints."""
         return (None, None)
 
     @property
-    def kernel_after_dropout(self):
+    def kernel_after_dropout(self) -> keras.Variable | None:
         """See `LinearLayer`."""
         return self.linear.kernel_after_dropout
 
-    def call(self, outputs, seeds=None):
+    def call(
+        self, outputs: dict[str, Tensor], seeds: "StatelessSeeds | None" = None
+    ) -> Tensor:
         mask = outputs["padding_mask"]
         if len(mask.shape) != 3:
             raise UserError(

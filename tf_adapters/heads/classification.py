@@ -1,9 +1,12 @@
 """Classification of texts into one class each."""
 
+from collections.abc import Iterable
 import dataclasses
 import math
 import numbers
 import typing
+from typing import Any
+from typing import Self
 
 from keras import ops
 import numpy as np
@@ -12,6 +15,7 @@ import scipy.special
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
+from tf_adapters.common.types import Tensor
 from tf_adapters.heads.labels import check_class_id
 from tf_adapters.heads.labels import check_outputs
 from tf_adapters.heads.labels import class_names
@@ -19,6 +23,10 @@ from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.registry import register
 from tf_adapters.heads.vector_head import VectorHead
 from tf_adapters.heads.vector_head import rounded
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.encoders.encoder import Encoder
+    from tf_adapters.tasks.task import Task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,17 +71,19 @@ class TextHead(VectorHead):
 
     gives_logits = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         names = class_names(self.labels, type(self).__name__)
         object.__setattr__(self, "labels", names)
         super().__post_init__()
 
     @classmethod
-    def for_task(cls, task, encoder=None, **settings):
+    def for_task(
+        cls, task: "Task", encoder: "Encoder | None" = None, **settings: Any
+    ) -> Self:
         """Creates the head with a task's classes."""
         return cls(labels=task.labels, **settings)
 
-    def by_label(self, probabilities):
+    def by_label(self, probabilities: Iterable[float]) -> dict[str, float]:
         """Returns a dict from class name to probability, for a row's JSON."""
         return {
             label: round(float(probability), 6)
@@ -96,8 +106,8 @@ class Classification(TextHead):
             `("balanced",)`. The latter sets the factor of class `c` to
             `n / (k n_c)`, as in scikit-learn, where `n_c` of the `n` training
             rows belong to class `c`, and `k` is the number of classes.
-        temperature: Divisor of the logits in probabilities. Defaults to 1;
-            `train.calibrate` fits it.
+        temperature: Number by which logits are divided before the softmax that
+            gives probabilities. Defaults to 1; `train.calibrate` fits it.
         label_smoothing: Share of each target that is spread evenly over all
             classes, including the right one (Szegedy et al. 2016, section 7).
             A number in `[0, 1)`; defaults to 0. As in Keras, a class weight
@@ -115,7 +125,7 @@ class Classification(TextHead):
 
     at_inference = (*TextHead.at_inference, "temperature")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         share = self.label_smoothing
         if not (isinstance(share, numbers.Real) and 0 <= share < 1):
@@ -136,14 +146,14 @@ class Classification(TextHead):
             )
 
     @property
-    def has_temperature(self):
+    def has_temperature(self) -> bool:
         """Whether the outputs are known to be logits of the classes.
 
-        This is not known of a subclass that overrides `predictions`.
+        If a subclass overrides `predictions`, this is not known, thus false.
         """
         return type(self).predictions is Classification.predictions
 
-    def _check_weights(self):
+    def _check_weights(self) -> None:
         weights = self.class_weights
         are_numbers = all(
             isinstance(w, numbers.Real) and 0 < w < math.inf for w in weights
@@ -154,8 +164,8 @@ class Classification(TextHead):
                 f"of {cut(', '.join(self.labels))}. Received: {cut(weights)}"
             )
 
-    def for_rows(self, rows):
-        """Returns the head with balanced class weights as numbers.
+    def for_rows(self, rows: list[dict[str, Any]]) -> Self:
+        """Returns the head with its `"balanced"` class weights as numbers.
 
         Raises:
             UserError: If the weights are balanced and a class has no rows.
@@ -172,7 +182,7 @@ class Classification(TextHead):
         weights = len(rows) / (len(counts) * counts)
         return dataclasses.replace(self, class_weights=tuple(weights.tolist()))
 
-    def targets(self, rows):
+    def targets(self, rows: list[dict[str, Any]]) -> np.ndarray:
         """Returns the class ids of rows, `(len(rows),)` int32.
 
         Raises:
@@ -183,7 +193,9 @@ class Classification(TextHead):
             check_class_id(place, row["label"], self.labels)
         return np.array([row["label"] for row in rows], "int32")
 
-    def check_labels(self, labels, ignored_class=None):
+    def check_labels(
+        self, labels: Any, ignored_class: int | None = None
+    ) -> None:
         """Raises a `UserError` if a label is not a class id.
 
         Labels of shape `(texts, classes)` are not ids and are not checked.
@@ -196,7 +208,7 @@ class Classification(TextHead):
         if len(wrong):
             check_class_id(wrong[0], labels[wrong[0]].item(), self.labels)
 
-    def loss(self, targets, outputs):
+    def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
         """Returns the weighted cross-entropy of each example, `(batch,)`."""
         losses = ops.sparse_categorical_crossentropy(
             targets, outputs, from_logits=True
@@ -210,22 +222,29 @@ class Classification(TextHead):
         weights = ops.convert_to_tensor(self.class_weights, losses.dtype)
         return losses * ops.take(weights, ops.cast(targets, "int32"))
 
-    def predictions(self, outputs):
+    def predictions(self, outputs: Tensor) -> np.ndarray:
         """Returns the id of the most probable class for each row of logits."""
         return np.argmax(outputs, axis=-1)
 
-    def compare(self, outputs, targets, source=None):
-        """Returns the dict of `ValueHead` and each row's probabilities."""
+    def compare(
+        self, outputs: Tensor, targets: Tensor, source: Any = None
+    ) -> dict[str, Any]:
+        """Returns targets and predictions, and probabilities of all classes.
+
+        The probabilities are missing if `has_temperature` is false.
+        """
         compared = super().compare(outputs, targets)
         if self.has_temperature:
             compared["probabilities"] = rounded(self._probabilities(outputs))
         return compared
 
-    def _probabilities(self, outputs):
+    def _probabilities(self, outputs: Tensor) -> np.ndarray:
         logits = np.asarray(outputs, "float64") / self.temperature
         return scipy.special.softmax(logits, axis=-1)
 
-    def decode(self, outputs, source=None):
+    def decode(
+        self, outputs: Tensor, source: Any = None
+    ) -> list[dict[str, Any]]:
         """Returns a readable dict for each row of logits."""
         check_outputs(outputs, self.labels)
         return [
@@ -236,7 +255,7 @@ class Classification(TextHead):
             for row in self._probabilities(outputs)
         ]
 
-    def answer(self, outputs):
+    def answer(self, outputs: Tensor) -> dict[str, Tensor]:
         """Returns the id of the most probable class, and all probabilities."""
         return {
             "label_id": ops.cast(ops.argmax(outputs, axis=-1), "int32"),

@@ -14,6 +14,9 @@ from tf_adapters.common.types import Tensor
 from tf_adapters.data.examples import Examples
 from tf_adapters.tasks.task import Task
 
+if typing.TYPE_CHECKING:
+    from tf_adapters.encoders.encoder import Encoder
+
 
 @dataclasses.dataclass(frozen=True)
 class Head:
@@ -38,23 +41,24 @@ class Head:
     # The signature of an exported model, a key of
     # `tf_adapters.export.signatures`. `None` if the head cannot be exported.
     signature = None
-    # Settings that can be changed for a finished run. They do not affect the
-    # weights, but how inputs are read or outputs are interpreted.
+    # Settings that can be changed for a finished run. They affect how inputs
+    # are read or outputs are interpreted, but not the weights.
     at_inference: typing.ClassVar[tuple[str, ...]] = ()
     # Shape of the token features of the head's model, and a dict from the name
     # of each additional feature to its shape.
     feature_shape: typing.ClassVar[tuple[None, ...]] = (None, None)
     further_features: typing.ClassVar[dict[str, tuple[None, ...]]] = {}
-    # The divisor of the logits in probabilities, and whether `train.calibrate`
-    # can fit it.
+    # The number by which logits are divided before the softmax, and whether
+    # `train.calibrate` can fit it.
     temperature = 1.0
     has_temperature: typing.ClassVar[bool] = False
-    # Whether a bank supports the head, because it is a linear layer on one
-    # vector for each text.
+    # Whether the head is a linear layer on one vector for each text. A bank
+    # supports only such heads.
     is_linear: typing.ClassVar[bool] = False
     # Whether a Keras loss on the outputs needs `from_logits=True`.
     gives_logits: typing.ClassVar[bool] = False
-    # Whether outputs are the vectors of a row's texts, for `TextModel.encode`.
+    # Whether the head outputs a vector for each text of a row, which
+    # `TextModel.encode` then returns.
     makes_vectors: typing.ClassVar[bool] = False
 
     def __new__(cls, *args: Any, **settings: Any) -> typing.Self:
@@ -67,12 +71,12 @@ class Head:
 
     @property
     def is_of_tokens(self) -> bool:
-        """Whether the outputs of a row have an axis as long as its tokens."""
+        """Whether a row's outputs have an axis with an entry for each token."""
         return self.reads == "sequence_output"
 
     @classmethod
     def for_task(
-        cls, task: Task, encoder: Any = None, **settings: Any
+        cls, task: Task, encoder: "Encoder | None" = None, **settings: Any
     ) -> typing.Self:
         """Creates the head for a task.
 
@@ -84,7 +88,7 @@ class Head:
         return cls(**settings)
 
     def for_rows(self, rows: list[dict[str, Any]]) -> typing.Self:
-        """Returns the head with the settings that depend on training rows.
+        """Returns the head with settings computed from the training rows.
 
         Args:
             rows: List of dicts, the training rows.
@@ -94,8 +98,8 @@ class Head:
     def make_layer(self) -> keras.layers.Layer:
         """Creates the Keras layer that maps encoder outputs to head outputs.
 
-        The layer is called as `layer(outputs, seeds)`. `outputs` is a dict of
-        the model's inputs and of what `AdaptedEncoder` returns. `seeds` is
+        The layer is called as `layer(outputs, seeds)`. `outputs` is a dict with
+        the model's inputs and the outputs of `AdaptedEncoder`. `seeds` is
         `StatelessSeeds` in training, else `None`.
         """
         raise NotImplementedError
@@ -150,7 +154,7 @@ class Head:
         Returns:
             Dict with `target` and `predicted`: lists or arrays with one entry
             for each row, which is a number, a text, or a list of them. Some
-            heads add `probabilities`, either of all classes or choices, or of
+            heads add `probabilities`: of all classes or choices, or only of
             the predicted tags or answer.
         """
         raise NotImplementedError
@@ -177,7 +181,7 @@ class Head:
         targets: Tensor,
         source: Any = None,
     ) -> dict[str, float]:
-        """Computes metrics over a whole set from outputs.
+        """Computes metrics over a whole set from the head's outputs.
 
         Returns:
             Dict from each name to a number.
@@ -191,7 +195,7 @@ class Head:
         targets: Tensor,
         source: Any = None,
     ) -> tuple[dict[str, float], dict[str, Any]]:
-        """Returns the metrics, and the dict of `compare` for a run to store.
+        """Returns the metrics, and the dict from `compare`, which a run stores.
 
         The second dict is empty if the head overrides `evaluate` so that it
         does not use `compare` and `score`.
@@ -205,8 +209,8 @@ class Head:
     def _is_scored(cls) -> bool:
         """Returns whether `evaluate` uses this class's `compare`.
 
-        That is the case if `compare` is overridden in the same class as
-        `evaluate` or in a subclass of it.
+        That is the case if the class that defines `compare` also defines
+        `evaluate`, or is a subclass of the class that defines `evaluate`.
         """
         owners = [
             next(one for one in cls.__mro__ if name in vars(one))

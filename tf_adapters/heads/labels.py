@@ -6,6 +6,7 @@ see `data.rows.class_ids`.
 
 import collections
 from collections.abc import Iterable
+from collections.abc import Sequence
 import math
 import numbers
 
@@ -14,6 +15,7 @@ import numpy as np
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
+from tf_adapters.common.types import Tensor
 
 
 def class_names(labels: object, head: str) -> tuple[str, ...]:
@@ -40,7 +42,7 @@ def class_names(labels: object, head: str) -> tuple[str, ...]:
     return names
 
 
-def _problem(labels):
+def _problem(labels: tuple[object, ...]) -> str:
     for name in labels:
         if not isinstance(name, str) or not name:
             return f"{shown(name)} among them"
@@ -105,7 +107,7 @@ def check_number(place: int, label: object) -> None:
         )
 
 
-def check_outputs(outputs, names):
+def check_outputs(outputs: Tensor, names: Sequence[str]) -> None:
     """Raises a `UserError` if outputs do not have one number for each class.
 
     Args:

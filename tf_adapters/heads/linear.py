@@ -1,15 +1,20 @@
-"""The layers of heads: dropout, an optional dense layer and a linear one."""
+"""The layers of heads: dropout, an optional dense and a linear layer."""
 
 import typing
+from typing import Any
 
 import keras
 from keras import ops
 
 from tf_adapters.common.checks import check_known
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.stateless_seeds import dropout
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 READS = ("first_token", "pooled_output")
 HiddenLayer = typing.Literal["none", "tanh", "relu", "gelu"]
@@ -17,7 +22,7 @@ HiddenLayer = typing.Literal["none", "tanh", "relu", "gelu"]
 ABSENT = -1e9
 
 
-def width_of(input_shape):
+def width_of(input_shape: Any) -> int:
     """Returns the width of token vectors, for a head's `build`.
 
     Args:
@@ -28,8 +33,8 @@ def width_of(input_shape):
     return input_shape[-1]
 
 
-def hidden_options(head):
-    """Returns the arguments of a layer's constructor for a head's hidden layer.
+def hidden_options(head: Any) -> dict[str, Any]:
+    """Returns a head's hidden-layer settings as arguments for its layer.
 
     Args:
         head: `Head` with `hidden_layer` and `hidden_dropout_rate`; see
@@ -64,19 +69,19 @@ class DropoutAndLinearLayer(Float32Layer):
 
     def __init__(
         self,
-        num_outputs,
-        dropout_rate,
-        hidden_activation=None,
-        hidden_dropout_rate=0.0,
-        **kwargs,
-    ):
+        num_outputs: int,
+        dropout_rate: float,
+        hidden_activation: str | None = None,
+        hidden_dropout_rate: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.num_outputs = num_outputs
         self.dropout_rate = dropout_rate
         self.hidden_activation = hidden_activation
         self.hidden_dropout_rate = hidden_dropout_rate
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         width = width_of(input_shape)
         self.kernel, self.bias = self._add_dense(width, self.num_outputs)
         if self.hidden_activation is not None:
@@ -84,7 +89,9 @@ class DropoutAndLinearLayer(Float32Layer):
                 width, width, "hidden_"
             )
 
-    def _add_dense(self, width, num_outputs, start=""):
+    def _add_dense(
+        self, width: int, num_outputs: int, start: str = ""
+    ) -> tuple[keras.Variable, keras.Variable]:
         kernel = self.add_weight(
             (width, num_outputs),
             keras.initializers.TruncatedNormal(stddev=0.02),
@@ -94,11 +101,11 @@ class DropoutAndLinearLayer(Float32Layer):
         return kernel, bias
 
     @property
-    def kernel_after_dropout(self):
-        """The kernel to which mixout applies, or `None` with a dense layer."""
+    def kernel_after_dropout(self) -> keras.Variable | None:
+        """The kernel for mixout, or `None` if there is a dense layer."""
         return self.kernel if self.hidden_activation is None else None
 
-    def project(self, x, seeds):
+    def project(self, x: Tensor, seeds: "StatelessSeeds | None") -> Tensor:
         """Maps `(..., width)` to `(..., num_outputs)` in float32."""
         x = ops.cast(x, "float32")
         if self.hidden_activation is not None:
@@ -129,13 +136,13 @@ class LinearLayer(DropoutAndLinearLayer):
 
     def __init__(
         self,
-        num_outputs,
-        reads,
-        dropout_rate,
-        hidden_activation=None,
-        hidden_dropout_rate=0.0,
-        **kwargs,
-    ):
+        num_outputs: int,
+        reads: str,
+        dropout_rate: float,
+        hidden_activation: str | None = None,
+        hidden_dropout_rate: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(
             num_outputs,
             dropout_rate,
@@ -147,20 +154,22 @@ class LinearLayer(DropoutAndLinearLayer):
         self.reads = reads
 
     @property
-    def output_shape(self):
-        """For Keras's `summary`."""
+    def output_shape(self) -> tuple[None, int]:
+        """The output shape that Keras's `summary` prints."""
         return (None, self.num_outputs)
 
-    def call(self, outputs, seeds=None):
+    def call(
+        self, outputs: dict[str, Tensor], seeds: "StatelessSeeds | None" = None
+    ) -> Tensor:
         is_first = self.reads == "first_token"
         name = "first_token_output" if is_first else "pooled_output"
         return self.project(outputs[name], seeds)
 
 
-def check_reads(reads):
+def check_reads(reads: str) -> None:
     """Raises a `UserError` if `reads` is not one of `READS`."""
     check_known("reads", reads, READS)
 
 
-# The earlier name, which custom heads may still use.
+# The earlier name of `LinearLayer`, which custom heads may still use.
 LinearHead = LinearLayer

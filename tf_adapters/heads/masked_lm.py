@@ -1,13 +1,19 @@
 """Masked language modeling: the head predicts hidden tokens of a text."""
 
+from collections.abc import Iterable
+from collections.abc import Sequence
 import dataclasses
 import typing
+from typing import Any
+from typing import Self
 
 from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.data.examples import IGNORED
+from tf_adapters.data.examples import Examples
 from tf_adapters.data.examples import Masking
 from tf_adapters.data.examples import encode_texts
 from tf_adapters.data.tokens import vocabulary
@@ -15,6 +21,10 @@ from tf_adapters.heads import masked_lm_predictions
 from tf_adapters.heads.head import Head
 from tf_adapters.heads.masked_lm_layer import MaskedLMLayer
 from tf_adapters.heads.registry import register
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.encoders.encoder import Encoder
+    from tf_adapters.tasks.task import Task
 
 
 @register("masked_lm")
@@ -61,7 +71,9 @@ class MaskedLM(Head):
     }
 
     @classmethod
-    def for_task(cls, task, encoder=None, **settings):
+    def for_task(
+        cls, task: "Task", encoder: "Encoder | None" = None, **settings: Any
+    ) -> Self:
         """Creates the head for the vocabulary of an encoder.
 
         Raises:
@@ -74,7 +86,7 @@ class MaskedLM(Head):
         return cls.for_encoder(encoder, **settings)
 
     @classmethod
-    def for_encoder(cls, encoder, **options):
+    def for_encoder(cls, encoder: "Encoder", **options: Any) -> Self:
         """Creates the head for the vocabulary of an encoder.
 
         Args:
@@ -90,7 +102,7 @@ class MaskedLM(Head):
             **options,
         )
 
-    def make_layer(self):
+    def make_layer(self) -> MaskedLMLayer:
         """Creates the `MaskedLMLayer`."""
         return MaskedLMLayer(
             self.vocabulary_size,
@@ -101,7 +113,7 @@ class MaskedLM(Head):
             name="head",
         )
 
-    def attach(self, layer, encoder):
+    def attach(self, layer: MaskedLMLayer, encoder: Any) -> None:
         """Makes the layer apply the inverse of an invertible adapter, if any.
 
         Raises:
@@ -118,7 +130,13 @@ class MaskedLM(Head):
             )
         layer.undo_embeddings = undo
 
-    def encode(self, rows, fields, packer, labeled=True):
+    def encode(
+        self,
+        rows: list[dict[str, Any]],
+        fields: Sequence[str],
+        packer: Any,
+        labeled: bool = True,
+    ) -> Examples:
         """Converts each row to an example; its label is ignored.
 
         If a field is a list of texts, such as words or the choices of a
@@ -151,7 +169,9 @@ class MaskedLM(Head):
             encoded, counts=np.array(counts, "int32"), masking=masking
         )
 
-    def _encode_masks(self, rows, fields, packer):
+    def _encode_masks(
+        self, rows: list[dict[str, Any]], fields: Sequence[str], packer: Any
+    ) -> Examples:
         encoded = encode_texts(rows, fields, packer)
         source = masked_lm_predictions.make_mask_source(
             rows, fields, packer, encoded.token_ids, self.vocabulary_size
@@ -165,17 +185,23 @@ class MaskedLM(Head):
             ),
         )
 
-    def _count(self, ids, special):
-        """Returns the number of tokens to hide: at least 1 if there are any."""
+    def _count(self, ids: np.ndarray, special: list[int]) -> int:
+        """Returns the number of tokens to hide; it is 0 only without tokens."""
         inside = np.count_nonzero(np.isin(ids, special, invert=True))
         return min(inside, max(1, round(self.mask_share * inside)))
 
-    def loss(self, targets, outputs):
+    def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
         """Returns the cross-entropy summed over hidden tokens, `(batch,)`."""
         there = targets != IGNORED
         return -ops.sum(ops.where(there, outputs[..., 0], 0.0), axis=-1)
 
-    def evaluate(self, names, outputs, targets, source):
+    def evaluate(
+        self,
+        names: Iterable[str],
+        outputs: Tensor,
+        targets: Tensor,
+        source: Any,
+    ) -> dict[str, float]:
         """Computes the mean metrics over all hidden tokens of a set.
 
         `loss` is the cross-entropy in nats, and `log_likelihood` is its
@@ -191,18 +217,22 @@ class MaskedLM(Head):
         }
         return {name: found[name] for name in names}
 
-    def decode(self, outputs, source):
+    def decode(
+        self, outputs: Tensor, source: masked_lm_predictions.MaskSource
+    ) -> list[dict[str, Any]]:
         """Returns a dict for each row with the most probable tokens.
 
         `masks` has a list for each mask in the row's texts, in order. Each list
         has dicts with `token` (see `vocabulary.token_texts`) and `probability`.
-        It is empty if the mask was cut off from the input.
+        A mask's list is empty if the mask was cut off from the input.
         """
         return source.answers(outputs)
 
 
-def _plain_texts(rows, fields):
-    """Joins texts so that each row has one or two; also returns their keys."""
+def _plain_texts(
+    rows: list[dict[str, Any]], fields: Sequence[str]
+) -> tuple[list[dict[str, str]], Sequence[str]]:
+    """Joins texts to one or two for each row; also returns their keys."""
     plain = [{field: _joined(row[field]) for field in fields} for row in rows]
     if len(fields) < 3:
         return plain, fields
@@ -213,5 +243,5 @@ def _plain_texts(rows, fields):
     return joined, (second, last)
 
 
-def _joined(value):
+def _joined(value: str | list[str]) -> str:
     return value if isinstance(value, str) else " ".join(value)

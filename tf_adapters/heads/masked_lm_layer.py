@@ -1,14 +1,21 @@
 """The layer of the head for masked language modeling."""
 
+import typing
+from typing import Any
+
 import keras
 from keras import ops
 
+from tf_adapters.common.types import Tensor
 from tf_adapters.data.examples import IGNORED
 from tf_adapters.heads.linear import width_of
 from tf_adapters.layers import activations
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.normalization import layer_norm
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -44,13 +51,13 @@ class MaskedLMLayer(Float32Layer):
 
     def __init__(
         self,
-        vocabulary_size,
-        embedding_width,
-        activation,
-        epsilon,
-        num_best=5,
-        **kwargs,
-    ):
+        vocabulary_size: int,
+        embedding_width: int,
+        activation: str,
+        epsilon: float,
+        num_best: int = 5,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
         self.embedding_width = embedding_width
@@ -58,7 +65,7 @@ class MaskedLMLayer(Float32Layer):
         self.num_best = num_best
         self._activation = activations.get_activation(activation)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         narrow = self.embedding_width
         self.kernel = self.add_weight(
             (width_of(input_shape), narrow),
@@ -73,11 +80,11 @@ class MaskedLMLayer(Float32Layer):
         )
 
     @property
-    def output_shape(self):
+    def output_shape(self) -> tuple[None, None, int, int]:
         """The output shape without `masked_ids`, for Keras's `summary`."""
         return (None, None, self.num_best, 2)
 
-    def logits(self, x, token_embeddings):
+    def logits(self, x: Tensor, token_embeddings: Tensor) -> Tensor:
         """Returns logits over the vocabulary, `(..., vocabulary)`.
 
         Args:
@@ -97,7 +104,9 @@ class MaskedLMLayer(Float32Layer):
         table = ops.cast(ops.convert_to_tensor(token_embeddings), "float32")
         return ops.matmul(x, ops.transpose(table)) + _value(self.output_bias)
 
-    def call(self, outputs, seeds=None):
+    def call(
+        self, outputs: dict[str, Tensor], seeds: "StatelessSeeds | None" = None
+    ) -> Tensor:
         positions = outputs["masked_positions"]
         x = ops.take_along_axis(
             outputs["sequence_output"],
@@ -117,7 +126,7 @@ class MaskedLMLayer(Float32Layer):
         return ops.where(there[..., None, None], values, float(IGNORED))
 
 
-def _of_known(logits, total, ids):
+def _of_known(logits: Tensor, total: Tensor, ids: Tensor) -> Tensor:
     there = ids != IGNORED
     right = ops.take_along_axis(
         logits, ops.where(there, ids, 0)[..., None], axis=-1
@@ -127,5 +136,5 @@ def _of_known(logits, total, ids):
     return ops.where(there[..., None], values, float(IGNORED))
 
 
-def _value(variable):
+def _value(variable: keras.Variable) -> Tensor:
     return ops.convert_to_tensor(variable, "float32")

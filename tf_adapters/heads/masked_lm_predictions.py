@@ -1,10 +1,17 @@
 """The mapping from predicted tokens back to the masks of texts."""
 
+from collections.abc import Iterable
+from collections.abc import Sequence
 import dataclasses
+import typing
+from typing import Any
 
 import numpy as np
 
 from tf_adapters.data.tokens import vocabulary
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.data.tokens.packer import Packer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,11 +29,11 @@ class MaskSource:
     texts: list
 
     @property
-    def counts(self):
+    def counts(self) -> list[int]:
         """List with the number of masks in each input."""
         return [sum(rank is not None for rank in ranks) for ranks in self.ranks]
 
-    def answers(self, outputs):
+    def answers(self, outputs: Iterable[np.ndarray]) -> list[dict[str, Any]]:
         """Returns a dict for each row; see `MaskedLM.decode`.
 
         Args:
@@ -42,7 +49,7 @@ class MaskSource:
             for output, ranks in zip(outputs, self.ranks, strict=True)
         ]
 
-    def _best(self, values):
+    def _best(self, values: np.ndarray) -> list[dict[str, Any]]:
         return [
             {
                 "token": self.texts[int(i)],
@@ -52,7 +59,13 @@ class MaskSource:
         ]
 
 
-def make_mask_source(rows, fields, packer, token_ids, vocabulary_size):
+def make_mask_source(
+    rows: list[dict[str, Any]],
+    fields: Sequence[str],
+    packer: "Packer",
+    token_ids: list[np.ndarray],
+    vocabulary_size: int,
+) -> MaskSource:
     """Returns the `MaskSource` of rows.
 
     Args:
@@ -62,7 +75,7 @@ def make_mask_source(rows, fields, packer, token_ids, vocabulary_size):
         token_ids: Token ids of each row's input, including special tokens.
         vocabulary_size: Number of tokens that can be predicted.
     """
-    # The packer also ignores NUL characters.
+    # Ignores NUL characters, as the packer does.
     texts = [[row[field].replace("\0", "") for field in fields] for row in rows]
     mask = packer.mask
     ranks = [
@@ -74,8 +87,10 @@ def make_mask_source(rows, fields, packer, token_ids, vocabulary_size):
     )
 
 
-def _ranks(numbers, ids, packer):
-    """Returns an entry of `MaskSource.ranks`. Each text may have been cut.
+def _ranks(
+    numbers: list[int], ids: np.ndarray, packer: "Packer"
+) -> list[int | None]:
+    """Returns a row's entry of `MaskSource.ranks`. Its texts may have been cut.
 
     Args:
         numbers: List with the number of masks in each text.
@@ -84,7 +99,7 @@ def _ranks(numbers, ids, packer):
     """
     special = packer.special_tokens
     ends = np.isin(ids[1:], (*special.separators, special.end))
-    # The end of the first text; texts do not contain special tokens.
+    # The first special token ends the first text, as texts contain none.
     end = 1 + ends.argmax()
     indices = np.flatnonzero(ids == packer.mask_id)
     kept = (np.sum(indices < end), np.sum(indices > end))

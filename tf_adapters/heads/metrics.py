@@ -1,13 +1,16 @@
 """Metrics of the papers, computed over a whole set.
 
-The mean of F1, of the Matthews correlation or of a correlation over batches
-differs from its value over the set, so these functions must not be called with
-batches.
+Averaging F1 or a correlation over batches does not give its value over the
+whole set. Therefore, do not call these functions for each batch.
 """
 
+from collections.abc import Callable
+from collections.abc import Iterable
 import functools
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 from seqeval import metrics as seqeval_metrics
 from sklearn import metrics as sklearn_metrics
@@ -16,7 +19,9 @@ from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
 
 
-def _correlation(function, labels, predictions):
+def _correlation(
+    function: Callable[..., Any], labels: np.ndarray, predictions: np.ndarray
+) -> float:
     if np.ptp(labels) == 0 or np.ptp(predictions) == 0:
         return 0.0
     return function(labels, predictions).statistic
@@ -43,12 +48,14 @@ REGRESSION_METRICS = {
 METRICS = {**CLASSIFICATION_METRICS, **REGRESSION_METRICS}
 
 
-def both(compared):
+def both(compared: dict[str, Any]) -> tuple[Any, Any]:
     """Returns the targets and predictions from a dict of `Head.compare`."""
     return compared["target"], compared["predicted"]
 
 
-def tag_accuracy(labels, predictions):
+def tag_accuracy(
+    labels: list[list[str]], predictions: list[list[str]]
+) -> float:
     """Returns the share of words with the right tag, over all sentences."""
     pairs = [
         pair
@@ -72,7 +79,9 @@ TAGGING_METRICS = {
 }
 
 
-def compute_tagging(names, labels, predictions):
+def compute_tagging(
+    names: Iterable[str], labels: list[list[str]], predictions: list[list[str]]
+) -> dict[str, float]:
     """Computes metrics of tagging over a whole set.
 
     Args:
@@ -102,7 +111,9 @@ def compute_tagging(names, labels, predictions):
     }
 
 
-def compute_metrics(names, labels, predictions):
+def compute_metrics(
+    names: Iterable[str], labels: ArrayLike, predictions: ArrayLike
+) -> dict[str, float]:
     """Computes metrics over a whole set.
 
     Args:
@@ -126,12 +137,12 @@ def compute_metrics(names, labels, predictions):
     return {name: float(METRICS[name](labels, predictions)) for name in names}
 
 
-def _check_names(names, known):
+def _check_names(names: Iterable[str], known: Iterable[str]) -> None:
     for name in names:
         check_known("metric", name, sorted(known))
 
 
-def _check_arrays(labels, predictions):
+def _check_arrays(labels: np.ndarray, predictions: np.ndarray) -> None:
     if labels.ndim != 1 or labels.shape != predictions.shape or not labels.size:
         raise UserError(
             "Metrics need labels and predictions as two non-empty arrays with "

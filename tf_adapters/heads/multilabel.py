@@ -1,6 +1,8 @@
 """Classification of texts into any number of classes each."""
 
+from collections.abc import Iterable
 import dataclasses
+from typing import Any
 
 from keras import ops
 import numpy as np
@@ -9,6 +11,7 @@ from sklearn import metrics as sklearn_metrics
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.heads import metrics
 from tf_adapters.heads.classification import TextHead
 from tf_adapters.heads.labels import check_class_ids
@@ -45,7 +48,7 @@ class MultiLabel(TextHead):
 
     at_inference = (*TextHead.at_inference, "threshold")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.threshold < 1:
             raise UserError(
@@ -53,7 +56,7 @@ class MultiLabel(TextHead):
                 f"threshold={self.threshold}"
             )
 
-    def targets(self, rows):
+    def targets(self, rows: list[dict[str, Any]]) -> np.ndarray:
         """Returns the classes of rows, `(len(rows), classes)` float32.
 
         An entry is 1 if the row has the class, else 0.
@@ -68,17 +71,19 @@ class MultiLabel(TextHead):
             targets[place, row["label"]] = 1
         return targets
 
-    def loss(self, targets, outputs):
+    def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
         """Returns the mean cross-entropy over the classes, `(batch,)`."""
         return ops.mean(
             ops.binary_crossentropy(targets, outputs, from_logits=True), axis=-1
         )
 
-    def predictions(self, outputs):
+    def predictions(self, outputs: Tensor) -> np.ndarray:
         """Returns an array of 1 for predicted classes and 0 for others."""
         return (_probabilities(outputs) >= self.threshold).astype(int)
 
-    def compare(self, outputs, targets, source=None):
+    def compare(
+        self, outputs: Tensor, targets: Tensor, source: Any = None
+    ) -> dict[str, Any]:
         """Returns targets, predictions and probabilities of all classes."""
         return {
             "target": np.asarray(targets, int),
@@ -87,7 +92,9 @@ class MultiLabel(TextHead):
         }
 
     @classmethod
-    def score(cls, names, compared):
+    def score(
+        cls, names: Iterable[str], compared: dict[str, Any]
+    ) -> dict[str, float]:
         """Computes micro and macro F1 over a whole set.
 
         A class that never occurs and is never predicted has an F1 of 0 in the
@@ -106,7 +113,9 @@ class MultiLabel(TextHead):
             for name in names
         }
 
-    def decode(self, outputs, source=None):
+    def decode(
+        self, outputs: Tensor, source: Any = None
+    ) -> list[dict[str, Any]]:
         """Returns a readable dict for each row of logits."""
         check_outputs(outputs, self.labels)
         return [
@@ -121,8 +130,8 @@ class MultiLabel(TextHead):
             for row in _probabilities(outputs)
         ]
 
-    def answer(self, outputs):
-        """Returns the probability of each class, and if it is predicted."""
+    def answer(self, outputs: Tensor) -> dict[str, Tensor]:
+        """Returns each class's probability, and whether it is predicted."""
         probabilities = ops.sigmoid(outputs)
         return {
             "probabilities": probabilities,
@@ -130,5 +139,5 @@ class MultiLabel(TextHead):
         }
 
 
-def _probabilities(outputs):
+def _probabilities(outputs: Tensor) -> np.ndarray:
     return scipy.special.expit(np.asarray(outputs, "float64"))

@@ -1,11 +1,14 @@
 """Metrics of retrieval, computed over a whole set.
 
-Every anchor searches its positive among all positives and negatives of the set.
+For each anchor, all positives and negatives of the set are ranked by their
+cosine with the anchor. The metrics depend on the rank of the anchor's positive.
 """
 
 import collections
+from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
@@ -16,18 +19,19 @@ RANKING_METRICS = {
     "recall_at_5": lambda ranks: np.mean(ranks <= 5),
     "recall_at_10": lambda ranks: np.mean(ranks <= 10),
 }
-# Rows whose cosines with all candidates are in memory at a time.
+# Number of rows whose cosines with all candidates are in memory at a time.
 _ROWS_AT_ONCE = 512
-# Cosines that differ by less are equal, and equal cosines count against the
-# positive: a model that gives all texts one vector finds nothing.
+# Cosines that differ by less than this are equal. A candidate with the same
+# cosine as the positive is ranked before it, so a model that gives all texts
+# the same vector ranks every positive last.
 _TOLERANCE = 1e-6
 
 
-def ranks(vectors, numbers):
+def ranks(vectors: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Returns the rank of each row's positive, `(rows,)`, from 1.
 
-    Other positives of an equal anchor, and the anchor itself, are not ranked. A
-    text that occurs several times is ranked once.
+    The anchor itself, and the positives of other rows with an equal anchor, are
+    not ranked. A text that occurs several times is ranked once.
 
     Args:
         vectors: `(rows, texts, width)`, of length 1: an anchor, its positive,
@@ -50,15 +54,15 @@ def ranks(vectors, numbers):
     return np.concatenate(parts)
 
 
-def _known(numbers):
-    """Returns a dict from an anchor to the texts that it does not search."""
+def _known(numbers: np.ndarray) -> dict[int, list[int]]:
+    """Returns a dict from each anchor to the texts not ranked for it."""
     known = collections.defaultdict(list)
     for anchor, positive, *_ in numbers.tolist():
         known[anchor] += [anchor, positive]
     return known
 
 
-def compute_ranking(names, ranks):
+def compute_ranking(names: Iterable[str], ranks: ArrayLike) -> dict[str, float]:
     """Computes metrics over a whole set.
 
     Args:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 import dataclasses
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import TypeVar
 
@@ -13,9 +14,12 @@ from tf_adapters.heads.head import Head
 from tf_adapters.tasks import output_kinds
 from tf_adapters.tasks.task import Task
 
+if TYPE_CHECKING:
+    from tf_adapters.encoders.encoder import Encoder
+
 H = TypeVar("H", bound=Head)
 
-# Name to class; `register` fills it.
+# Maps names to classes; `register` fills it.
 HEADS = Registry("head", "@tf_adapters.heads.register")
 
 
@@ -27,7 +31,7 @@ def register(
     Args:
         name: String that selects the head with `head` in a task file and
             identifies it in adapter folders.
-        kind: `OutputKind`. Required unless there is one of this name.
+        kind: `OutputKind`. Required unless a kind of this name exists.
 
     Raises:
         UserError: If the class is not a `Head`, the name is taken, or `kind` is
@@ -48,7 +52,9 @@ def register(
     return decorate
 
 
-def for_task(task: Task, encoder: Any = None, **settings: Any) -> Head:
+def for_task(
+    task: Task, encoder: "Encoder | None" = None, **settings: Any
+) -> Head:
     """Creates the head for a task.
 
     Args:
@@ -57,7 +63,7 @@ def for_task(task: Task, encoder: Any = None, **settings: Any) -> Head:
         **settings: Fields of the head that replace its defaults.
 
     Raises:
-        UserError: If the head does not have a setting, or a value is invalid.
+        UserError: If a setting is unknown, or its value is invalid.
     """
     cls = HEADS[task.head]
     fields = {field.name for field in dataclasses.fields(cls)} - {"labels"}

@@ -1,10 +1,12 @@
 """Regression of one number for each text."""
 
 import dataclasses
+from typing import Any
 
 from keras import ops
 import numpy as np
 
+from tf_adapters.common.types import Tensor
 from tf_adapters.heads.labels import check_number
 from tf_adapters.heads.labels import check_outputs
 from tf_adapters.heads.linear import HiddenLayer
@@ -37,7 +39,7 @@ class Regression(VectorHead):
     hidden_layer: HiddenLayer = "none"
     hidden_dropout_rate: float = 0.0
 
-    def targets(self, rows):
+    def targets(self, rows: list[dict[str, Any]]) -> np.ndarray:
         """Returns the labels of rows, `(len(rows),)` float32.
 
         Raises:
@@ -48,17 +50,19 @@ class Regression(VectorHead):
             check_number(place, row["label"])
         return np.array([row["label"] for row in rows], "float32")
 
-    def loss(self, targets, outputs):
+    def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
         """Returns the squared error of each example, `(batch,)`."""
         # With `compile(loss=head.loss)`, targets have shape `(batch, 1)`.
         targets = ops.cast(ops.reshape(targets, (-1,)), outputs.dtype)
         return ops.square(outputs[:, 0] - targets)
 
-    def predictions(self, outputs):
+    def predictions(self, outputs: Tensor) -> np.ndarray:
         """Returns the predicted numbers, `(batch,)`."""
         return np.asarray(outputs)[:, 0]
 
-    def compare(self, outputs, targets, source=None):
+    def compare(
+        self, outputs: Tensor, targets: Tensor, source: Any = None
+    ) -> dict[str, Any]:
         """Returns the right and the predicted numbers.
 
         They are float64, so they are unchanged when read back from JSON.
@@ -69,7 +73,9 @@ class Regression(VectorHead):
             "predicted": predicted,
         }
 
-    def decode(self, outputs, source=None):
+    def decode(
+        self, outputs: Tensor, source: Any = None
+    ) -> list[dict[str, Any]]:
         """Returns a readable dict for each row."""
         check_outputs(outputs, ("score",))
         return [
@@ -77,6 +83,6 @@ class Regression(VectorHead):
             for score in self.predictions(outputs)
         ]
 
-    def answer(self, outputs):
-        """Returns a dict with the predicted numbers, `score`."""
+    def answer(self, outputs: Tensor) -> dict[str, Tensor]:
+        """Returns a dict with the predicted numbers as `score`."""
         return {"score": outputs[:, 0]}

@@ -1,12 +1,16 @@
-"""A vector for each text, trained to find the text that belongs to another."""
+"""Text vectors, trained so that related texts have a high cosine."""
 
+from collections.abc import Iterable
+from collections.abc import Sequence
 import dataclasses
+from typing import Any
 
 from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
+from tf_adapters.common.types import Tensor
 from tf_adapters.heads import ranking_metrics
 from tf_adapters.heads.registry import register
 from tf_adapters.heads.sentence_vector import TextVectorHead
@@ -23,14 +27,15 @@ class SentenceRanking(TextVectorHead):
     logits (multiple negatives ranking; Henderson et al. 2017, arXiv:1705.00652,
     section 4; Reimers' scale of 20).
 
-    Positives of an equal anchor, and the anchor itself, do not count as
-    negatives. A text that occurs several times counts once.
+    The anchor itself, and the positives of other rows with an equal anchor, do
+    not count as negatives. A text that occurs several times counts once.
 
-    Negatives come from the rows that are computed together: with several
-    replicas of a `tf.distribute` strategy, those of one replica; with
-    `train.accumulation_steps`, those of one part of the batch. A larger batch
-    on each device therefore makes the task harder. Rows that only pad a batch
-    to a fixed size (`data.batching=fixed`) add their texts as negatives.
+    Negatives come from the rows that are computed together. With several
+    replicas of a `tf.distribute` strategy, these are the rows of one replica.
+    With `train.accumulation_steps`, these are the rows of one part of the
+    batch. A larger batch on each device therefore makes the task harder. Rows
+    that only pad a batch to a fixed size (`data.batching=fixed`) add their
+    texts as negatives.
 
     Metrics rank all positives and negatives of a split for each anchor.
 
@@ -49,7 +54,7 @@ class SentenceRanking(TextVectorHead):
 
     scale: float = 20.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.scale <= 0:
             raise UserError(
@@ -57,7 +62,9 @@ class SentenceRanking(TextVectorHead):
                 f"scale={shown(self.scale)}"
             )
 
-    def targets(self, rows, fields):
+    def targets(
+        self, rows: list[dict[str, Any]], fields: Sequence[str]
+    ) -> np.ndarray:
         """Returns a number for each text, `(len(rows), texts)` int32.
 
         Equal texts have the same number.
@@ -71,7 +78,7 @@ class SentenceRanking(TextVectorHead):
             "int32",
         )
 
-    def loss(self, targets, outputs):
+    def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
         """Returns the cross-entropy of each row's positive, `(batch,)`.
 
         Args:
@@ -87,7 +94,9 @@ class SentenceRanking(TextVectorHead):
         logits = self.scale * ops.concatenate([own, others], axis=-1)
         return ops.logsumexp(logits, axis=-1) - logits[:, 0]
 
-    def compare(self, outputs, targets, source=None):
+    def compare(
+        self, outputs: Tensor, targets: Tensor, source: Any = None
+    ) -> dict[str, Any]:
         """Returns the rank of each row's positive. The right rank is 1."""
         return {
             "target": np.ones(len(outputs), "int32"),
@@ -97,19 +106,25 @@ class SentenceRanking(TextVectorHead):
         }
 
     @classmethod
-    def score(cls, names, compared):
+    def score(
+        cls, names: Iterable[str], compared: dict[str, Any]
+    ) -> dict[str, float]:
         """Computes metrics over a whole set; see `ranking_metrics`."""
         return ranking_metrics.compute_ranking(names, compared["predicted"])
 
 
-def _are_no_negatives(targets):
-    """Returns which candidates are not negatives of a row, `(batch, texts)`.
+def _are_no_negatives(targets: Tensor) -> Tensor:
+    """Returns which candidates are not negatives of each row.
 
-    These are positives of an equal anchor (also the row's own), the anchor
-    itself, and repetitions of an earlier candidate.
+    The candidates are all texts except the anchors. The entry is true for the
+    anchor itself, for positives of rows with an equal anchor (including the row
+    itself), and for repetitions of an earlier candidate.
 
     Args:
         targets: `(batch, texts of a row)`, numbers of the texts.
+
+    Returns:
+        Boolean tensor `(batch, candidates)`.
     """
     anchors, positives = targets[:, 0], targets[:, 1]
     candidates = ops.reshape(targets[:, 1:], (-1,))

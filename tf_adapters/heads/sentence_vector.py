@@ -1,6 +1,10 @@
 """A vector for each text, trained on pairs of texts with a score."""
 
+from collections.abc import Sequence
 import dataclasses
+import typing
+from typing import Any
+from typing import Self
 
 import keras
 from keras import ops
@@ -8,6 +12,7 @@ import numpy as np
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
+from tf_adapters.common.types import Tensor
 from tf_adapters.data.examples import Examples
 from tf_adapters.heads.labels import check_number
 from tf_adapters.heads.registry import register
@@ -15,6 +20,11 @@ from tf_adapters.heads.vector_head import ValueHead
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.token_pooling import TokenPooling
 from tf_adapters.layers.token_pooling import pool_tokens
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.encoders.encoder import Encoder
+    from tf_adapters.layers.stateless_seeds import StatelessSeeds
+    from tf_adapters.tasks.task import Task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,16 +54,22 @@ class TextVectorHead(ValueHead):
     feature_shape = (None, None, None)
 
     @property
-    def reads(self):
+    def reads(self) -> str:
         """The encoder's output that the head reads; see `Head`."""
         is_first = self.token_pooling == "first_token"
         return "first_token" if is_first else "sequence_output"
 
-    def make_layer(self):
+    def make_layer(self) -> "TextVectorLayer":
         """Creates the layer that maps encoder outputs to vectors."""
         return TextVectorLayer(self.token_pooling, name="head")
 
-    def encode(self, rows, fields, packer, labeled=True):
+    def encode(
+        self,
+        rows: list[dict[str, Any]],
+        fields: Sequence[str],
+        packer: Any,
+        labeled: bool = True,
+    ) -> Examples:
         """Converts each row to an example with a sequence for each text.
 
         Args:
@@ -80,7 +96,9 @@ class TextVectorHead(ValueHead):
             pad_id=packer.special_tokens.pad,
         )
 
-    def decode(self, outputs, source=None):
+    def decode(
+        self, outputs: Tensor, source: Any = None
+    ) -> list[dict[str, Any]]:
         """Returns a readable dict for each row; see `answer`."""
         answers = self.answer(np.asarray(outputs, "float32"))
         answers = {
@@ -92,7 +110,7 @@ class TextVectorHead(ValueHead):
             for row in range(len(outputs))
         ]
 
-    def answer(self, outputs):
+    def answer(self, outputs: Tensor) -> dict[str, Tensor]:
         """Returns the `vector` of single texts, or the `score` of pairs.
 
         The score is the cosine of the first text and the second one. With a
@@ -118,10 +136,11 @@ class SentenceVector(TextVectorHead):
 
     Attributes:
         token_pooling: See `TextVectorHead`.
-        lowest_score: Score that becomes 0. `None` (default): the smallest score
-            in a run's training data, or of the task if it states its range.
-            Outside of runs, 0.
-        highest_score: Score that becomes 1; likewise.
+        lowest_score: Score that is scaled to 0. `None` (default): in a run, the
+            minimum of the task's range of labels if it has one, otherwise the
+            smallest score in the training data. Outside of runs, 0.
+        highest_score: Score that is scaled to 1. `None` (default): in a run,
+            the maximum of that range, or the largest score. Outside of runs, 1.
 
     Examples:
         >>> head = heads.SentenceVector(lowest_score=0, highest_score=5)
@@ -135,7 +154,7 @@ class SentenceVector(TextVectorHead):
     lowest_score: float | None = None
     highest_score: float | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         low, high = self._ends()
         if low >= high:
@@ -145,14 +164,16 @@ class SentenceVector(TextVectorHead):
             )
 
     @classmethod
-    def for_task(cls, task, encoder=None, **settings):
+    def for_task(
+        cls, task: "Task", encoder: "Encoder | None" = None, **settings: Any
+    ) -> Self:
         """Returns the head with the task's range of labels, if it has one."""
         low, high = task.label_range or (None, None)
         own = {"lowest_score": low, "highest_score": high}
         return cls(**{**own, **settings})
 
-    def for_rows(self, rows):
-        """Returns the head with the range of the rows' labels, if it has none.
+    def for_rows(self, rows: list[dict[str, Any]]) -> Self:
+        """Returns the head with missing score limits set from the rows' labels.
 
         Raises:
             UserError: If all labels are equal.
@@ -162,11 +183,13 @@ class SentenceVector(TextVectorHead):
         ends = {k: v for k, v in ends.items() if getattr(self, k) is None}
         return dataclasses.replace(self, **ends)
 
-    def _ends(self):
+    def _ends(self) -> tuple[float, float]:
         low, high = self.lowest_score, self.highest_score
         return 0.0 if low is None else low, 1.0 if high is None else high
 
-    def targets(self, rows, fields=None):
+    def targets(
+        self, rows: list[dict[str, Any]], fields: Sequence[str] | None = None
+    ) -> np.ndarray:
         """Returns the scaled labels of rows, `(len(rows),)` float32.
 
         Raises:
@@ -187,13 +210,15 @@ class SentenceVector(TextVectorHead):
         labels = np.array([row["label"] for row in rows], "float64")
         return ((labels - low) / (high - low)).astype("float32")
 
-    def loss(self, targets, outputs):
+    def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
         """Returns the squared error of each pair's cosine, `(batch,)`."""
         targets = ops.cast(ops.reshape(targets, (-1,)), outputs.dtype)
         cosines = ops.sum(outputs[:, 0] * outputs[:, 1], axis=-1)
         return ops.square(cosines - targets)
 
-    def compare(self, outputs, targets, source=None):
+    def compare(
+        self, outputs: Tensor, targets: Tensor, source: Any = None
+    ) -> dict[str, Any]:
         """Returns the scaled scores and the cosines, both float64."""
         vectors = np.asarray(outputs, "float64")
         return {
@@ -202,7 +227,7 @@ class SentenceVector(TextVectorHead):
         }
 
 
-def _grouped(sequences, size):
+def _grouped(sequences: list[np.ndarray], size: int) -> list[list[np.ndarray]]:
     """Groups the sequences of all texts into a list for each row."""
     starts = range(0, len(sequences), size)
     return [sequences[start : start + size] for start in starts]
@@ -229,14 +254,16 @@ class TextVectorLayer(Float32Layer):
     kernel_after_dropout = None
     output_shape = (None, None, None)  # For Keras's `summary`.
 
-    def __init__(self, token_pooling, **kwargs):
+    def __init__(self, token_pooling: TokenPooling, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.token_pooling = token_pooling
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         """Does nothing, as there are no weights."""
 
-    def call(self, outputs, seeds=None):
+    def call(
+        self, outputs: dict[str, Tensor], seeds: "StatelessSeeds | None" = None
+    ) -> Tensor:
         mask = outputs["padding_mask"]
         sequences = ops.reshape(mask, (-1, ops.shape(mask)[-1]))
         vectors = pool_tokens(outputs, sequences, self.token_pooling)

@@ -1,11 +1,15 @@
 """Question answering: the answer is a span of a text."""
 
+from collections.abc import Iterable
+from collections.abc import Sequence
 import dataclasses
+from typing import Any
 
 from keras import ops
 import numpy as np
 import scipy.special
 
+from tf_adapters.common.types import Tensor
 from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.examples import Examples
 from tf_adapters.heads import metrics
@@ -65,13 +69,19 @@ class Span(Head):
         "num_best",
     )
 
-    def make_layer(self):
+    def make_layer(self) -> TokenLayer:
         """Creates the layer that maps each token to two logits."""
         return TokenLayer(
             2, self.dropout_rate, **hidden_options(self), name="head"
         )
 
-    def encode(self, rows, fields, packer, labeled=True):
+    def encode(
+        self,
+        rows: list[dict[str, Any]],
+        fields: Sequence[str],
+        packer: Any,
+        labeled: bool = True,
+    ) -> Examples:
         """Converts each window of each text to an example.
 
         Args:
@@ -106,8 +116,8 @@ class Span(Head):
         pad_id = packer.special_tokens.pad
         return Examples(ids, segments, targets, counts, source, pad_id=pad_id)
 
-    def loss(self, targets, outputs):
-        """Returns the mean cross-entropy of both ends, `(batch,)`.
+    def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
+        """Returns the mean cross-entropy of first and last token, `(batch,)`.
 
         It is 0 for examples without a target.
         """
@@ -122,12 +132,14 @@ class Span(Head):
         ]
         return ops.where(has_target, (losses[0] + losses[1]) / 2, 0.0)
 
-    def predictions(self, outputs, source):
+    def predictions(
+        self, outputs: Tensor, source: span_windows.WindowSource
+    ) -> list[list[tuple[str, int, float]]]:
         """Returns the best answers of each row.
 
         Returns:
             List with a list of `(text, begin, score)` for each row, best answer
-            first. It is empty if no window has an answer.
+            first. A row's list is empty if none of its windows has an answer.
         """
         found = [[] for _ in source.texts]
         for output, window in zip(outputs, source.windows, strict=True):
@@ -139,7 +151,9 @@ class Span(Head):
             )
         ]
 
-    def _candidates(self, output, window):
+    def _candidates(
+        self, output: np.ndarray, window: span_windows.Window
+    ) -> list[tuple[float, int, int]]:
         """Returns the best spans of a window as `(score, first, last)`.
 
         `first` and `last` are indices of tokens in the text.
@@ -161,7 +175,12 @@ class Span(Head):
             if 0 <= last - first < self.max_answer_tokens
         ]
 
-    def _best(self, candidates, text, offsets):
+    def _best(
+        self,
+        candidates: list[tuple[float, int, int]],
+        text: str,
+        offsets: np.ndarray,
+    ) -> list[tuple[str, int, float]]:
         """Returns the best `(text, begin, score)`, without repeated texts."""
         answers = {}
         for score, first, last in sorted(candidates, key=lambda c: -c[0]):
@@ -171,11 +190,16 @@ class Span(Head):
                 break
         return [(text, *rest) for text, rest in answers.items()]
 
-    def compare(self, outputs, targets, source):
+    def compare(
+        self,
+        outputs: Tensor,
+        targets: Tensor,
+        source: span_windows.WindowSource,
+    ) -> dict[str, Any]:
         """Returns the right answers and the best predicted answer of each row.
 
         The predicted answer is `""` if there is none. `probabilities` has its
-        probability among the best answers.
+        probability relative to the other best answers.
         """
         found = [_decoded(a) for a in self.predictions(outputs, source)]
         return {
@@ -190,14 +214,18 @@ class Span(Head):
         }
 
     @classmethod
-    def score(cls, names, compared):
+    def score(
+        cls, names: Iterable[str], compared: dict[str, Any]
+    ) -> dict[str, float]:
         """Computes metrics over a whole set.
 
         See `span_metrics.compute_span_metrics`.
         """
         return span_metrics.compute_span_metrics(names, *metrics.both(compared))
 
-    def decode(self, outputs, source):
+    def decode(
+        self, outputs: Tensor, source: span_windows.WindowSource
+    ) -> list[dict[str, Any]]:
         """Returns a readable dict for each row.
 
         `answer` is the best answer, and `answer_start` the index of its first
@@ -209,7 +237,7 @@ class Span(Head):
         ]
 
 
-def _decoded(answers):
+def _decoded(answers: list[tuple[str, int, float]]) -> dict[str, Any]:
     if not answers:
         return {"answer": "", "answer_start": None, "best": []}
     scores = np.array([score for _, _, score in answers])

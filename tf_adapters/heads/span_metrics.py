@@ -8,6 +8,7 @@ match exactly, but have an F1 of 0.
 """
 
 import collections
+from collections.abc import Iterable
 import re
 import string
 
@@ -18,7 +19,7 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def normalize(text):
+def normalize(text: str) -> str:
     """Normalizes an answer to lowercase words with single spaces.
 
     Punctuation and articles are removed.
@@ -27,12 +28,12 @@ def normalize(text):
     return " ".join(_ARTICLES.sub(" ", text).split())
 
 
-def exact_match(gold, answer):
+def exact_match(gold: str, answer: str) -> float:
     """Returns 1.0 if an answer matches a gold answer, else 0.0."""
     return float(normalize(gold) == normalize(answer))
 
 
-def answer_f1(gold, answer):
+def answer_f1(gold: str, answer: str) -> float:
     """Returns the F1 of the words of an answer, given a gold answer."""
     gold, answer = normalize(gold).split(), normalize(answer).split()
     common = collections.Counter(gold) & collections.Counter(answer)
@@ -43,7 +44,9 @@ def answer_f1(gold, answer):
 SPAN_METRICS = {"answer_f1": answer_f1, "exact_match": exact_match}
 
 
-def compute_span_metrics(names, gold, answers):
+def compute_span_metrics(
+    names: Iterable[str], gold: list[list[str]], answers: list[str]
+) -> dict[str, float]:
     """Computes metrics over a whole set.
 
     Args:
@@ -70,7 +73,9 @@ def compute_span_metrics(names, gold, answers):
     }
 
 
-def of_each(name, gold, answers):
+def of_each(
+    name: str, gold: list[list[str]], answers: list[str]
+) -> list[float]:
     """Returns a list with the value of one metric for each question.
 
     See `compute_span_metrics`.

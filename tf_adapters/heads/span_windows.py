@@ -1,11 +1,19 @@
 """Overlapping windows of long texts, and the tokens of answers in them."""
 
+from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
+import typing
+from typing import Any
 
 import numpy as np
 
 from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.tokens.windows import window_spans
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.data.tokens.packer import Packer
+    from tf_adapters.heads.span import Span
 
 NOT_FOUND = (IGNORED, IGNORED)
 
@@ -20,8 +28,8 @@ class Window:
         begin: Index of the part's first token in the input.
         first: Index of the part's first token in the text.
         length: Number of tokens in the part.
-        is_widest: Boolean array, `(length,)`. Whether this is the first window
-            in which the token has the most context.
+        is_widest: Boolean array `(length,)`. Whether this is the window in
+            which the token has the most context, or the first such window.
     """
 
     row: int
@@ -31,7 +39,7 @@ class Window:
     length: int
     is_widest: np.ndarray
 
-    def target(self, answer):
+    def target(self, answer: tuple[int, int]) -> tuple[int, int]:
         """Returns the indices of an answer's first and last token in the input.
 
         Args:
@@ -58,8 +66,9 @@ class WindowSource:
     Attributes:
         rows: List of dicts, the rows.
         texts: List with the text of each row.
-        offsets: List with an array `(tokens, 2)` for each row: the first
-            character of each token of the text, and the end.
+        offsets: List with an array `(tokens, 2)` for each row: the index of
+            the first character of each token in the text, and the index after
+            its last character.
         windows: List of `Window`.
     """
 
@@ -69,7 +78,12 @@ class WindowSource:
     windows: list
 
 
-def make_window_source(head, rows, fields, packer):
+def make_window_source(
+    head: "Span",
+    rows: list[dict[str, Any]],
+    fields: Sequence[str],
+    packer: "Packer",
+) -> WindowSource:
     """Splits the texts of rows into windows and returns a `WindowSource`.
 
     Args:
@@ -80,7 +94,7 @@ def make_window_source(head, rows, fields, packer):
     """
     question_field, text_field = fields
     texts = [row[text_field] for row in rows]
-    # Tokenizes each text once, since many questions share one.
+    # Tokenizes each text once, since many questions can share a text.
     different = list(dict.fromkeys(texts))
     tokens = packer.tokenize_with_offsets(different)
     tokens = dict(zip(different, tokens, strict=True))
@@ -99,7 +113,13 @@ def make_window_source(head, rows, fields, packer):
     )
 
 
-def _windows(head, row, question, text, packer):
+def _windows(
+    head: "Span",
+    row: int,
+    question: np.ndarray,
+    text: np.ndarray,
+    packer: "Packer",
+) -> Iterator[Window]:
     """Yields the windows of one row; none for a text without tokens."""
     special = packer.special_tokens
     room = packer.max_length - 2 - len(special.separators)
@@ -126,8 +146,8 @@ def _windows(head, row, question, text, packer):
         )
 
 
-def _is_widest(number, parts):
-    """Returns for each token of a part whether this part has most context.
+def _is_widest(number: int, parts: list[slice]) -> np.ndarray:
+    """Returns whether each token of a part has the most context in this part.
 
     The context of a token is the smaller of the numbers of tokens before and
     after it in the part, plus a hundredth of the part's length. If several
@@ -145,19 +165,21 @@ def _is_widest(number, parts):
     return contexts.argmax(axis=0) == number - first
 
 
-def _context(indices, part):
+def _context(indices: np.ndarray, part: slice) -> np.ndarray:
     inside = (part.start <= indices) & (indices < part.stop)
     around = np.minimum(indices - part.start, part.stop - 1 - indices)
     return np.where(inside, around + 0.01 * (part.stop - part.start), -1.0)
 
 
-def answer_tokens(answer, text, offsets):
+def answer_tokens(
+    answer: dict[str, Any], text: str, offsets: np.ndarray
+) -> tuple[int, int]:
     """Returns the indices of an answer's first and last token in its text.
 
     Args:
         answer: Dict with `text` and `answer_start`, in characters.
         text: The text that contains the answer.
-        offsets: `(tokens, 2)`. First character of each token, and its end.
+        offsets: See `WindowSource`, for one row.
 
     Returns:
         Two integers, or `NOT_FOUND` if the text does not have the answer at

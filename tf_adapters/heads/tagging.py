@@ -1,12 +1,20 @@
 """Tagging: classification of each word of a sentence."""
 
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
 import itertools
+import typing
+from typing import Any
+from typing import Self
 
 from keras import ops
 import numpy as np
 import scipy.special
 
+from tf_adapters.common.types import Tensor
 from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.examples import Examples
 from tf_adapters.data.tokens.words import tokenize_words
@@ -20,6 +28,11 @@ from tf_adapters.heads.linear import hidden_options
 from tf_adapters.heads.registry import register
 from tf_adapters.heads.tokens import TokenLayer
 from tf_adapters.heads.vector_head import rounded
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.data.tokens.packer import Packer
+    from tf_adapters.encoders.encoder import Encoder
+    from tf_adapters.tasks.task import Task
 
 
 @register("tagging")
@@ -54,16 +67,18 @@ class Tagging(Head):
     gives_logits = True
 
     @classmethod
-    def for_task(cls, task, encoder=None, **settings):
+    def for_task(
+        cls, task: "Task", encoder: "Encoder | None" = None, **settings: Any
+    ) -> Self:
         """Creates the head with a task's classes."""
         return cls(labels=task.labels, **settings)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         names = class_names(self.labels, type(self).__name__)
         object.__setattr__(self, "labels", names)
         super().__post_init__()
 
-    def make_layer(self):
+    def make_layer(self) -> TokenLayer:
         """Creates the layer that maps each token to logits."""
         return TokenLayer(
             len(self.labels),
@@ -72,7 +87,13 @@ class Tagging(Head):
             name="head",
         )
 
-    def encode(self, rows, fields, packer, labeled=True):
+    def encode(
+        self,
+        rows: list[dict[str, Any]],
+        fields: Sequence[str],
+        packer: Any,
+        labeled: bool = True,
+    ) -> Examples:
         """Converts each window of each sentence to an example.
 
         Args:
@@ -112,7 +133,7 @@ class Tagging(Head):
             pad_id=packer.special_tokens.pad,
         )
 
-    def loss(self, targets, outputs):
+    def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
         """Returns the cross-entropy summed over the words, `(batch,)`."""
         has_target = targets != IGNORED
         losses = ops.sparse_categorical_crossentropy(
@@ -120,13 +141,20 @@ class Tagging(Head):
         )
         return ops.sum(ops.where(has_target, losses, 0.0), axis=-1)
 
-    def predictions(self, outputs, source):
+    def predictions(
+        self, outputs: Tensor, source: "_Source"
+    ) -> list[list[int]]:
         """Returns a list of predicted class ids, one per word, for each row."""
         return self._of_words(
             lambda logits: np.argmax(logits, axis=-1), outputs, source
         )
 
-    def _of_words(self, function, outputs, source):
+    def _of_words(
+        self,
+        function: Callable[[np.ndarray], np.ndarray],
+        outputs: Tensor,
+        source: "_Source",
+    ) -> list[list[Any]]:
         """Applies a function to the logits of the words of each row."""
         values = [[] for _ in source.rows]
         for output, window in zip(outputs, source.windows, strict=True):
@@ -134,10 +162,12 @@ class Tagging(Head):
             values[window.row] += function(logits).tolist()
         return values
 
-    def compare(self, outputs, targets, source):
+    def compare(
+        self, outputs: Tensor, targets: Tensor, source: "_Source"
+    ) -> dict[str, Any]:
         """Returns the right and the predicted class name of each word.
 
-        The right one is `None` for words without a label. `probabilities` has
+        The right name is `None` for words without a label. `probabilities` has
         the probability of each predicted class.
         """
         return {
@@ -153,7 +183,9 @@ class Tagging(Head):
         }
 
     @classmethod
-    def score(cls, names, compared):
+    def score(
+        cls, names: Iterable[str], compared: dict[str, Any]
+    ) -> dict[str, float]:
         """Computes metrics over the words that have a label.
 
         Entities do not extend across a word without a label. See
@@ -163,7 +195,9 @@ class Tagging(Head):
         gold, predicted = ([part[side] for part in parts] for side in (0, 1))
         return metrics.compute_tagging(names, gold, predicted)
 
-    def decode(self, outputs, source):
+    def decode(
+        self, outputs: Tensor, source: "_Source"
+    ) -> list[dict[str, Any]]:
         """Returns a dict with the predicted tags for each row."""
         return [
             {"tags": [self.labels[i] for i in ids]}
@@ -171,13 +205,15 @@ class Tagging(Head):
         ]
 
 
-def _largest(logits):
+def _largest(logits: np.ndarray) -> np.ndarray:
     """Returns the probability of each word's most probable class."""
     probabilities = scipy.special.softmax(logits.astype("float64"), axis=-1)
     return rounded(probabilities.max(axis=-1))
 
 
-def labeled_parts(compared):
+def labeled_parts(
+    compared: dict[str, Any],
+) -> list[list[tuple[list[str], list[str]]]]:
     """Splits each row at the words without a label.
 
     Args:
@@ -191,7 +227,9 @@ def labeled_parts(compared):
     return [list(_parts(*row)) for row in rows]
 
 
-def _parts(labels, tags):
+def _parts(
+    labels: list[str | None], tags: list[str]
+) -> Iterator[tuple[list[str], list[str]]]:
     pairs = zip(labels, tags, strict=True)
     for has_label, kept in itertools.groupby(
         pairs, lambda pair: pair[0] is not None
@@ -202,7 +240,7 @@ def _parts(labels, tags):
 
 @dataclasses.dataclass(frozen=True)
 class _Window:
-    """The origin of a window.
+    """The row and the words that a window contains.
 
     Attributes:
         row: Index of the row.
@@ -219,12 +257,14 @@ class _Source:
     windows: list
 
 
-def _lengths(tokens):
+def _lengths(tokens: list[np.ndarray]) -> list[int]:
     """Returns the number of tokens of each word."""
     return [len(word) for word in tokens]
 
 
-def _window(words, packer):
+def _window(
+    words: list[np.ndarray], packer: "Packer"
+) -> tuple[np.ndarray, np.ndarray]:
     """Returns the input of a window, and the index of each word's first token.
 
     Only a word that is alone in its window can be cut.
@@ -238,7 +278,9 @@ def _window(words, packer):
     ), firsts
 
 
-def _targets(window, firsts, labels):
+def _targets(
+    window: np.ndarray, firsts: np.ndarray, labels: list[int]
+) -> np.ndarray:
     targets = np.full(len(window), IGNORED, "int32")
     targets[firsts] = labels
     return targets

@@ -8,7 +8,7 @@ from scipy import optimize
 import scipy.special
 
 _LOGGER = logging.getLogger(__name__)
-# A wider range than the temperatures that Guo et al. 2017 report.
+# Limits of the search. Guo et al. 2017 report temperatures in a smaller range.
 _LEAST, _LARGEST = 0.05, 20.0
 
 
@@ -35,7 +35,7 @@ def fit_temperature(logits: ArrayLike, targets: ArrayLike) -> float:
         return 1.0
     right = logits[np.arange(len(targets)), targets]
 
-    def loss(log_temperature):
+    def loss(log_temperature: float) -> float:
         scale = np.exp(-log_temperature)
         totals = scipy.special.logsumexp(scale * logits, axis=-1)
         return np.mean(totals - scale * right)

@@ -1,10 +1,16 @@
 """The layer of heads that map each token to numbers."""
 
+from typing import TYPE_CHECKING
+
 import keras
 from keras import ops
 
+from tf_adapters.common.types import Tensor
 from tf_adapters.heads.linear import ABSENT
 from tf_adapters.heads.linear import DropoutAndLinearLayer
+
+if TYPE_CHECKING:
+    from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -23,11 +29,13 @@ class TokenLayer(DropoutAndLinearLayer):
     """
 
     @property
-    def output_shape(self):
-        """For Keras's `summary`."""
+    def output_shape(self) -> tuple[None, None, int]:
+        """The output shape that Keras's `summary` prints."""
         return (None, None, self.num_outputs)
 
-    def call(self, outputs, seeds=None):
+    def call(
+        self, outputs: dict[str, Tensor], seeds: "StatelessSeeds | None" = None
+    ) -> Tensor:
         x = self.project(outputs["sequence_output"], seeds)
         is_there = ops.cast(outputs["padding_mask"], "bool")[..., None]
         return ops.where(is_there, x, ABSENT)

@@ -1,13 +1,18 @@
 """Base classes of heads that predict one value, or read one vector, per row."""
 
+from collections.abc import Iterable
+from collections.abc import Sequence
 import dataclasses
 import typing
+from typing import Any
 
 import numpy as np
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
+from tf_adapters.common.types import Tensor
+from tf_adapters.data.examples import Examples
 from tf_adapters.data.examples import encode_texts
 from tf_adapters.data.examples import encode_windows
 from tf_adapters.data.tokens.windows import Windows
@@ -18,7 +23,7 @@ from tf_adapters.heads.linear import hidden_options
 from tf_adapters.heads.windows import WindowsLayer
 
 
-def rounded(probabilities):
+def rounded(probabilities: np.ndarray) -> np.ndarray:
     """Rounds probabilities to five decimals, to keep a run's files small."""
     return np.round(probabilities, 5)
 
@@ -26,12 +31,16 @@ def rounded(probabilities):
 class ValueHead(Head):
     """A head that predicts one class, choice or number for each row."""
 
-    def compare(self, outputs, targets, source=None):
+    def compare(
+        self, outputs: Tensor, targets: Tensor, source: Any = None
+    ) -> dict[str, Any]:
         """Returns the right and the predicted value of each row."""
         return {"target": targets, "predicted": self.predictions(outputs)}
 
     @classmethod
-    def score(cls, names, compared):
+    def score(
+        cls, names: Iterable[str], compared: dict[str, Any]
+    ) -> dict[str, float]:
         """Computes metrics over a whole set; see `metrics.compute_metrics`."""
         return metrics.compute_metrics(names, *metrics.both(compared))
 
@@ -51,7 +60,7 @@ class VectorHead(ValueHead):
             texts. With more than 1, a row must have one text, not a pair.
         window_stride: Number of tokens between the starts of two windows.
             `None` (default) is three quarters of the tokens of a window.
-        pooling: Function over the windows' logits or numbers: `"mean"`
+        pooling: Function that pools the windows' logits or numbers: `"mean"`
             (default) or `"max"`.
 
     Examples:
@@ -68,7 +77,7 @@ class VectorHead(ValueHead):
 
     at_inference = ("windows", "window_stride")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         check_reads(self.reads)
         for name in ("windows", "window_stride"):
@@ -80,21 +89,21 @@ class VectorHead(ValueHead):
                 )
 
     @property
-    def signature(self):
+    def signature(self) -> str:
         """The signature of an exported model; see `Head`."""
         return "windows" if self.windows > 1 else "text"
 
     @property
-    def feature_shape(self):
+    def feature_shape(self) -> tuple[None, ...]:
         """The shape of the token features, with an axis for windows, if any."""
         return (None, None, None) if self.windows > 1 else (None, None)
 
     @property
-    def is_linear(self):
+    def is_linear(self) -> bool:
         """Whether the head is linear, that is, has no hidden layer."""
         return self.hidden_layer == "none"
 
-    def make_layer(self):
+    def make_layer(self) -> WindowsLayer:
         """Creates the layer that maps encoder outputs to logits or a number."""
         return WindowsLayer(
             max(1, len(self.labels)),
@@ -105,7 +114,13 @@ class VectorHead(ValueHead):
             name="head",
         )
 
-    def encode(self, rows, fields, packer, labeled=True):
+    def encode(
+        self,
+        rows: list[dict[str, Any]],
+        fields: Sequence[str],
+        packer: Any,
+        labeled: bool = True,
+    ) -> Examples:
         """Converts each row to an example; see `encode_texts`.
 
         Raises:
@@ -119,7 +134,9 @@ class VectorHead(ValueHead):
             rows, fields[0], packer, self._cut_into(), targets
         )
 
-    def pack(self, packer, *texts):
+    def pack(
+        self, packer: Any, *texts: list[str] | Tensor
+    ) -> dict[str, Tensor]:
         """Returns the features of a batch of texts, like `encode`.
 
         It can be called in a TensorFlow graph.
@@ -136,10 +153,10 @@ class VectorHead(ValueHead):
         self._check_fields(texts)
         return packer.pack_windows(texts[0], self._cut_into())
 
-    def _cut_into(self):
+    def _cut_into(self) -> Windows:
         return Windows(self.windows, self.window_stride)
 
-    def _check_fields(self, fields):
+    def _check_fields(self, fields: Sequence[object]) -> None:
         if self.windows > 1 and len(fields) > 1:
             raise UserError(
                 "`windows` cuts one long text into several inputs, but here "

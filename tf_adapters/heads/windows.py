@@ -1,13 +1,20 @@
 """Pooling of the outputs of a long text's windows into one output."""
 
 import dataclasses
+import typing
+from typing import Any
 
 import keras
 from keras import ops
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.heads.linear import ABSENT
 from tf_adapters.heads.linear import LinearLayer
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.heads.head import Head
+    from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -20,8 +27,8 @@ class WindowsLayer(LinearLayer):
         dropout_rate: See `LinearLayer`.
         hidden_activation: See `LinearLayer`.
         hidden_dropout_rate: See `LinearLayer`.
-        pooling: Function over the windows, for each output: `"mean"` (default)
-            or `"max"`.
+        pooling: Function that pools each output over the windows: `"mean"`
+            (default) or `"max"`.
         **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
@@ -37,14 +44,14 @@ class WindowsLayer(LinearLayer):
 
     def __init__(
         self,
-        num_outputs,
-        reads,
-        dropout_rate,
-        hidden_activation=None,
-        hidden_dropout_rate=0.0,
-        pooling="mean",
-        **kwargs,
-    ):
+        num_outputs: int,
+        reads: str,
+        dropout_rate: float,
+        hidden_activation: str | None = None,
+        hidden_dropout_rate: float = 0.0,
+        pooling: str = "mean",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(
             num_outputs,
             reads,
@@ -55,7 +62,9 @@ class WindowsLayer(LinearLayer):
         )
         self.pooling = pooling
 
-    def call(self, outputs, seeds=None):
+    def call(
+        self, outputs: dict[str, Tensor], seeds: "StatelessSeeds | None" = None
+    ) -> Tensor:
         x = super().call(outputs, seeds=seeds)
         mask = outputs.get("padding_mask")
         if mask is None or len(mask.shape) < 3:
@@ -63,7 +72,7 @@ class WindowsLayer(LinearLayer):
         return pool_windows(x, mask, self.pooling)
 
 
-def pool_windows(x, padding_mask, pooling):
+def pool_windows(x: Tensor, padding_mask: Tensor, pooling: str) -> Tensor:
     """Pools the outputs of each text's windows to `(batch, width)`.
 
     Args:
@@ -81,7 +90,7 @@ def pool_windows(x, padding_mask, pooling):
     return total / ops.maximum(counts, 1.0)
 
 
-def check_pools_windows(head, name):
+def check_pools_windows(head: "Head | type[Head]", name: str) -> None:
     """Raises a `UserError` if a head does not support windows.
 
     Args:

@@ -2,6 +2,9 @@
 
 import dataclasses
 import functools
+from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 import keras_hub
 
@@ -10,6 +13,10 @@ from tf_adapters.common.errors import cut
 from tf_adapters.encoders.huggingface import FAMILIES
 from tf_adapters.encoders.modernbert import ModernBertBackbone
 from tf_adapters.encoders.mpnet import MPNetBackbone
+
+if TYPE_CHECKING:
+    from tf_adapters.encoders.encoder import Encoder
+    from tf_adapters.methods.method import EncoderShape
 
 # Paths of the layers in KerasHub's blocks.
 _PROJECTIONS = {
@@ -29,11 +36,11 @@ class Architecture:
 
     Attributes:
         model_type: Hugging Face's `model_type`.
-        class_name: Prefix of its class names, `"Bert"` for example.
-        slots: Dict from our name of a slot to the name of the module with
-            AdapterHub's adapters within a block.
-        prefix_tuning: Two names: AdapterHub's module of prefixes within a
-            block, and the prefix itself.
+        class_name: Prefix of the family's class names, such as `"Bert"`.
+        slots: Dict from our name of a slot to the module within a block that
+            holds AdapterHub's adapters.
+        prefix_tuning: Two of AdapterHub's names: the module of prefixes within
+            a block, and the prefix itself.
         pooler_in_head: Whether the pooler belongs to the classifier instead of
             the encoder.
         in_adapterhub: Whether folders of the `adapters` library can be read
@@ -42,9 +49,9 @@ class Architecture:
             keys and values of PEFT's prefix tuning.
         layers: Dict from our name of a projection to the path of its layer in
             the backbone's blocks.
-        fused: Projections that share one module, whose outputs are theirs one
-            after the other.
-        has_norm_in_head: Whether heads have a norm, which ours do not.
+        fused: Projections that share one module, in the order of its outputs.
+        has_norm_in_head: Whether the family's heads in `transformers` have a
+            norm. Our heads have none.
     """
 
     model_type: str
@@ -64,52 +71,52 @@ class Architecture:
     has_norm_in_head: bool = False
 
     @property
-    def prefix(self):
+    def prefix(self) -> str:
         """Name of the encoder module in a model with a head."""
         return FAMILIES[self.model_type].prefix.removesuffix(".")
 
     @property
-    def projections(self):
+    def projections(self) -> dict[str, str]:
         """Dict from our name of a projection to its module within a block."""
         modules = {k: self._in_block[path] for k, path in self.layers.items()}
-        # Their names here end in that of the projection.
+        # `FAMILIES` appends the projection's name to the shared module's.
         own = {name: modules[name].rpartition(".")[0] for name in self.fused}
         return modules | own
 
     @property
-    def norms(self):
-        """Dict from KerasHub's name of a block's norm to its module there."""
+    def norms(self) -> dict[str, str]:
+        """Dict from KerasHub's name of a block's norm to the norm's module."""
         return {name: self._in_block[name] for name in _NORMS}
 
     @property
-    def block_names(self):
+    def block_names(self) -> str:
         """KerasHub's name of a block, without its number."""
         return self._query[0].partition("_{}/")[0]
 
     @property
-    def blocks(self):
+    def blocks(self) -> str:
         """Name of the list of blocks."""
         return self._query[1].partition(".{}.")[0]
 
     @property
-    def _query(self):
-        """KerasHub's path and the module of the queries in any block."""
+    def _query(self) -> tuple[str, str]:
+        """KerasHub's path and the module of the query projection of a block."""
         modules = FAMILIES[self.model_type].modules.items()
         return next(m for m in modules if m[0].endswith(self.layers["query"]))
 
     @functools.cached_property
-    def _in_block(self):
+    def _in_block(self) -> dict[str, str]:
         """Dict from KerasHub's path of a layer in a block to its module."""
         return {
             path.partition("_{}/")[2]: module.partition(".{}.")[2]
             for path, module in FAMILIES[self.model_type].modules.items()
         }
 
-    def module(self, block, name):
+    def module(self, block: int, name: str) -> str:
         """Returns the full name of a block's module, without `prefix`."""
         return f"{self.blocks}.{block}.{name}"
 
-    def peft_module(self, projection):
+    def peft_module(self, projection: str) -> str:
         """Returns the suffix by which PEFT finds a projection's modules.
 
         It is the last part of the module's name, or the whole name within the
@@ -168,7 +175,7 @@ _ARCHITECTURES = {
 }
 
 
-def of_encoder(encoder):
+def of_encoder(encoder: "Encoder") -> Architecture:
     """Returns the `Architecture` of an `Encoder`.
 
     Raises:
@@ -183,7 +190,7 @@ def of_encoder(encoder):
     return found
 
 
-def check_in_adapterhub(architecture):
+def check_in_adapterhub(architecture: Architecture) -> None:
     """Raises an `AdapterError` if AdapterHub's format lacks the family."""
     if not architecture.in_adapterhub:
         raise AdapterError(
@@ -193,15 +200,16 @@ def check_in_adapterhub(architecture):
         )
 
 
-def check_not_fused(architecture, kind):
-    """Raises an error for kinds of PEFT that need a module per projection.
+def check_not_fused(architecture: Architecture, kind: str) -> None:
+    """Raises an error if a kind of PEFT does not support fused projections.
 
     Args:
         architecture: `Architecture`.
         kind: PEFT's name of the kind, its `peft_type`.
 
     Raises:
-        AdapterError: If the kind is one of these, and projections are fused.
+        AdapterError: If the kind needs one module for each projection, but
+            projections of the encoder share a module.
     """
     if architecture.fused and kind in ("IA3", "LN_TUNING"):
         raise AdapterError(
@@ -211,7 +219,7 @@ def check_not_fused(architecture, kind):
         )
 
 
-def check_head(architecture):
+def check_head(architecture: Architecture) -> None:
     """Raises an `AdapterError` if heads in `transformers` have a norm."""
     if architecture.has_norm_in_head:
         raise AdapterError(
@@ -221,7 +229,9 @@ def check_head(architecture):
         )
 
 
-def check_model_type(found, architecture, source):
+def check_model_type(
+    found: object, architecture: Architecture, source: Path
+) -> None:
     """Raises an `AdapterError` if a folder is for another kind of encoder."""
     if found != architecture.model_type:
         raise AdapterError(
@@ -230,7 +240,12 @@ def check_model_type(found, architecture, source):
         )
 
 
-def check_encoder(config, shape, architecture, source):
+def check_encoder(
+    config: dict[str, Any],
+    shape: "EncoderShape",
+    architecture: Architecture,
+    source: Path,
+) -> None:
     """Raises an `AdapterError` unless an AdapterHub configuration fits.
 
     Compares the model type and the width.

@@ -1,7 +1,13 @@
 """Reads and writes adapter folders in the formats of other libraries."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+import os
 from pathlib import Path
 import tempfile
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
@@ -19,6 +25,12 @@ from tf_adapters.interop.formats import FORMATS
 from tf_adapters.interop.formats import SETUP_FILE
 from tf_adapters.interop.peft import folder as peft_folder
 
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tf_adapters.encoders.encoder import Encoder
+    from tf_adapters.interop.stored_adapter import StoredAdapter
+
 # Errors that a damaged or unexpected file can raise in the readers.
 _DAMAGED = (
     ArithmeticError,
@@ -31,7 +43,9 @@ _DAMAGED = (
 )
 
 
-def read_folder(stored, encoder, with_head=True):
+def read_folder(
+    stored: StoredAdapter, encoder: Encoder, with_head: bool = True
+) -> tuple[dict[str, Any], dict[str, np.ndarray], Path]:
     """Reads an adapter folder of another library.
 
     No code in the folder is run.
@@ -87,13 +101,15 @@ def read_folder(stored, encoder, with_head=True):
     return config, tensors, path
 
 
-def _facts(encoder):
+def _facts(
+    encoder: Encoder,
+) -> tuple[methods.EncoderShape, architectures.Architecture]:
     """Returns an encoder's `EncoderShape` and `Architecture`."""
     shape = methods.EncoderShape.of(encoder)
     return shape, architectures.of_encoder(encoder)
 
 
-def _member(file):
+def _member(file: Path) -> dict[str, str]:
     return {
         "name": file.parent.name,
         "folder": str(file.parent),
@@ -101,7 +117,14 @@ def _member(file):
     }
 
 
-def write_folder(folder, form, config, tensors, members, encoder):
+def write_folder(
+    folder: str | os.PathLike[str],
+    form: str,
+    config: dict[str, Any],
+    tensors: dict[str, np.ndarray],
+    members: list[tuple[str, dict[str, Any], dict[str, np.ndarray]]],
+    encoder: Encoder,
+) -> None:
     """Writes one of our adapters in another library's format.
 
     Args:
@@ -122,7 +145,7 @@ def write_folder(folder, form, config, tensors, members, encoder):
     if folder.exists():
         raise AdapterError(f"{folder} exists. Give a folder that does not.")
     config, tensors = _without(config.get("left_out"), config, tensors)
-    # In a setup the members leave out the same blocks as their fusion.
+    # In a setup, a fusion's members leave out the same blocks as the fusion.
     blocks = config["method"].get("leave_out")
     members = [(name, *_without(blocks, *member)) for name, *member in members]
     arguments = _facts(encoder)
@@ -153,8 +176,12 @@ def write_folder(folder, form, config, tensors, members, encoder):
         partial.rename(folder)
 
 
-def _without(blocks, config, tensors):
-    """Returns configuration and tensors of an adapter without some blocks.
+def _without(
+    blocks: Sequence[int] | None,
+    config: dict[str, Any],
+    tensors: dict[str, np.ndarray],
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Returns an adapter's configuration and tensors with blocks removed.
 
     Args:
         blocks: Numbers of the blocks to drop, or `None`.
@@ -162,7 +189,7 @@ def _without(blocks, config, tensors):
         tensors: Dict from our tensor names to arrays.
 
     Raises:
-        AdapterError: If the adapter cannot be exported without blocks.
+        AdapterError: If the format cannot store that blocks are left out.
     """
     if not blocks:
         return config, tensors
@@ -179,7 +206,7 @@ def _without(blocks, config, tensors):
     return config, kept
 
 
-def _card(form, config, name):
+def _card(form: str, config: dict[str, Any], name: str) -> str:
     encoder = config["encoder"]["name"]
     hub_id = public_names.hub_id(encoder)
     encoder = hub_id or public_names.public_name(encoder)

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
@@ -13,7 +14,7 @@ FORMATS = ("adapterhub", "peft")
 OURS = "tf_adapters"
 
 
-def read_json(path):
+def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Returns a parsed JSON file.
 
     Raises:
@@ -28,7 +29,7 @@ def read_json(path):
     return config
 
 
-def json_file(folder):
+def json_file(folder: str | os.PathLike[str]) -> Path:
     """Returns the path of the JSON file that describes an adapter folder."""
     setup = Path(folder) / SETUP_FILE
     if os.path.isfile(setup):
@@ -36,7 +37,9 @@ def json_file(folder):
     return Path(folder) / adapter_folder.CONFIG_FILE
 
 
-def read_format(folder):
+def read_format(
+    folder: str | os.PathLike[str],
+) -> tuple[str, dict[str, Any] | None]:
     """Returns a folder's format and the contents of its JSON file.
 
     Args:

@@ -4,10 +4,17 @@ Our head is represented by its configuration, the dict in
 `adapter_config.json`.
 """
 
+from collections.abc import Sequence
 import dataclasses
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.interop.tensor_names import TensorName
 from tf_adapters.interop.tensor_names import linear
+
+if TYPE_CHECKING:
+    from tf_adapters.interop.architectures import Architecture
 
 HIDDEN_LAYERS = ("tanh", "relu", "gelu")
 
@@ -22,7 +29,7 @@ class HeadForm:
         reads: `"first_token"` or `"pooled_output"`. Used by the kinds `"text"`
             and `"choice"`.
         hidden_layer: See `TextHead`.
-        modules: Name of the output's module, followed by the hidden layer's
+        modules: Names of modules: the output layer's, then the hidden layer's
             if there is one.
     """
 
@@ -31,7 +38,7 @@ class HeadForm:
     hidden_layer: str = "none"
     modules: tuple[str, ...] = ("classifier",)
 
-    def tensor_names(self, prefix=""):
+    def tensor_names(self, prefix: str = "") -> list[TensorName]:
         """Returns the head's `TensorName`s.
 
         Args:
@@ -44,7 +51,9 @@ class HeadForm:
             names += linear(f"{output}hidden_", hidden)
         return names
 
-    def to_config(self, labels, is_multilabel=False):
+    def to_config(
+        self, labels: Sequence[str], is_multilabel: bool = False
+    ) -> dict[str, Any]:
         """Returns our head's configuration.
 
         Args:
@@ -83,7 +92,7 @@ CLASSES = {
 }
 
 
-def form_of(config):
+def form_of(config: dict[str, Any]) -> HeadForm:
     """Returns the `HeadForm` of our head's configuration, with no `modules`.
 
     Raises:
@@ -104,7 +113,7 @@ def form_of(config):
     return HeadForm(kind, reads, config.get("hidden_layer", "none"), ())
 
 
-def huggingface_form(kind, architecture):
+def huggingface_form(kind: str, architecture: "Architecture") -> HeadForm:
     """Returns the `HeadForm` of one of Hugging Face's own classes.
 
     Args:

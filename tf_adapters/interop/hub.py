@@ -1,5 +1,6 @@
 """Downloads adapter folders from the Hugging Face Hub and uploads them."""
 
+import os
 from pathlib import Path
 
 from tf_adapters.common import network
@@ -11,17 +12,17 @@ from tf_adapters.interop.hub_address import parse_address
 _FILES = ("*.json", "*.safetensors", "*.bin", "README.md")
 
 
-def pull(address, folder=None):
+def pull(address: str, folder: str | Path | None = None) -> Path:
     """Downloads an adapter from the Hub and returns its local folder.
 
     Without a network, the cached copy is used.
 
     Args:
         address: `hf://owner/name`, or `hf://owner/name@revision`.
-        folder: Where to put it. Defaults to the Hub's own cache.
+        folder: Folder to download to. Defaults to the Hub's own cache.
 
     Raises:
-        AdapterError: If it is not cached and cannot be downloaded.
+        AdapterError: If the adapter is not cached and cannot be downloaded.
     """
     # Imported here: only addresses need it, and the import takes a second.
     import huggingface_hub
@@ -43,7 +44,7 @@ def pull(address, folder=None):
         raise _refusal(address, online, error) from error
 
 
-def find_cached(address):
+def find_cached(address: str) -> Path | None:
     """Returns the cached folder of an adapter on the Hub, or `None`.
 
     Does not download.
@@ -67,7 +68,9 @@ def find_cached(address):
         return None
 
 
-def push(folder, address, private=False):
+def push(
+    folder: str | os.PathLike[str], address: str, private: bool = False
+) -> str:
     """Uploads an adapter folder, and creates its repository if needed.
 
     Only the files of the adapter are uploaded, with this machine's paths
@@ -112,7 +115,7 @@ def push(folder, address, private=False):
     return commit.commit_url
 
 
-def _refusal(address, online, error):
+def _refusal(address: str, online: bool, error: Exception) -> AdapterError:
     host = network.huggingface()
     if not online:
         return AdapterError(

@@ -7,7 +7,7 @@ from tf_adapters.common.errors import AdapterError
 SCHEME = "hf://"
 
 
-def parse_address(address):
+def parse_address(address: str) -> tuple[str, str | None]:
     """Splits `hf://owner/name@revision` into repository and revision.
 
     Args:
@@ -15,12 +15,12 @@ def parse_address(address):
             the newest.
 
     Raises:
-        AdapterError: If it is not such an address.
+        AdapterError: If the text is not such an address.
     """
     found = re.fullmatch(
         r"hf://([\w.-]+/[\w.-]+)(?:@([\w./-]+))?", str(address)
     )
-    # `..` could lead out of the cache. The Hub allows it in no name.
+    # `..` could lead out of the cache. The Hub forbids it in names.
     if not found or ".." in str(address):
         raise AdapterError(
             f"`{address}` is not an adapter's address. Expected "
@@ -29,7 +29,7 @@ def parse_address(address):
     return found[1], found[2]
 
 
-def name_of(address):
+def name_of(address: str) -> str:
     """Returns the name of an adapter at an address, `owner/name@revision`.
 
     Dots become underscores: names in AdapterHub's folders have no dots.
@@ -39,6 +39,6 @@ def name_of(address):
     return f"{repository}{at}".replace(".", "_")
 
 
-def is_address(folder):
-    """Returns whether this is an address on the Hub instead of a path."""
+def is_address(folder: object) -> bool:
+    """Returns whether a folder is an address on the Hub, not a path."""
     return str(folder).startswith(SCHEME)

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 from pathlib import Path
+from typing import Any
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
@@ -18,7 +19,7 @@ class Listed:
     """An adapter in a list, described by its configuration.
 
     Attributes:
-        folder: Its path.
+        folder: Path of the adapter's folder.
         format: `"tf_adapters"`, `"adapterhub"` or `"peft"`.
         task: Name of the task, or "-".
         method: Name of the method in the folder's format.
@@ -36,7 +37,7 @@ class Listed:
     metrics: str = "-"
 
 
-def list_adapters(folder):
+def list_adapters(folder: str | os.PathLike[str]) -> list[Listed]:
     """Returns a `Listed` for each adapter in a folder and its subfolders.
 
     Args:
@@ -58,7 +59,7 @@ def list_adapters(folder):
     ]
 
 
-def _describe(folder):
+def _describe(folder: Path) -> Listed:
     stored = stored_adapter.find_stored(folder)
     size = sum(
         path.stat().st_size
@@ -82,7 +83,7 @@ def _describe(folder):
     )
 
 
-def _ours(config):
+def _ours(config: dict[str, Any]) -> dict[str, Any]:
     details = config["details"]
     metrics = details.get("metrics") or details.get("validation") or {}
     return {
@@ -93,7 +94,7 @@ def _ours(config):
     }
 
 
-def _text(metrics):
+def _text(metrics: dict[str, Any]) -> str:
     found = [
         f"{name} {value:.4g}"
         for name, value in metrics.items()
@@ -102,7 +103,7 @@ def _text(metrics):
     return ", ".join(found) or "-"
 
 
-def _adapterhub(config):
+def _adapterhub(config: dict[str, Any]) -> dict[str, Any]:
     encoder = config.get("model_name") or config.get("model_type")
     return {
         "task": config.get("name") or "-",
@@ -111,7 +112,7 @@ def _adapterhub(config):
     }
 
 
-def _peft(config):
+def _peft(config: dict[str, Any]) -> dict[str, Any]:
     return {
         "task": config.get("task_type") or "-",
         "method": config["peft_type"],

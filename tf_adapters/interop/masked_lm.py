@@ -4,6 +4,11 @@ The head's last matrix is the encoder's token embedding. AdapterHub stores a
 copy with each head; our head uses the encoder's.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 import numpy as np
 
 from tf_adapters.common.errors import AdapterError
@@ -13,13 +18,18 @@ from tf_adapters.interop.adapterhub import keys
 from tf_adapters.interop.tensor_names import TensorName
 from tf_adapters.interop.tensor_names import linear
 
+if TYPE_CHECKING:
+    from tf_adapters.encoders.encoder import Encoder
+
 NAME = "masked_lm"
 TABLE = "head/token_embeddings"
-# Settings of the library's default head; ours has no others.
+# Settings of the library's default head; our head supports no others.
 _PLAIN = {"layers": 2, "layer_norm": True, "bias": True, "shift_labels": False}
 
 
-def read_head(inner, start):
+def read_head(
+    inner: dict[str, Any], start: str
+) -> tuple[dict[str, Any], list[TensorName]]:
     """Returns our head's configuration and `TensorName`s.
 
     The configuration lacks `layer_norm_epsilon`, which `tied` adds.
@@ -48,7 +58,7 @@ def read_head(inner, start):
     return config, _tensor_names(start)
 
 
-def _tensor_names(start):
+def _tensor_names(start: str) -> list[TensorName]:
     return [
         *linear("head/", f"{start}0"),
         TensorName("head/gamma", (f"{start}2.weight",)),
@@ -58,7 +68,11 @@ def _tensor_names(start):
     ]
 
 
-def tied(config, tensors, encoder):
+def tied(
+    config: dict[str, Any] | None,
+    tensors: dict[str, np.ndarray],
+    encoder: Encoder,
+) -> tuple[dict[str, Any] | None, dict[str, np.ndarray]]:
     """Replaces a masked-token head's last matrix by the encoder's embedding.
 
     The matrix is removed from the tensors, and the encoder's epsilon is added
@@ -87,8 +101,10 @@ def tied(config, tensors, encoder):
     return {**config, "layer_norm_epsilon": epsilon}, tensors
 
 
-def untied(config, tensors, encoder):
-    """Adds the token embedding, which only the library's head stores.
+def untied(
+    config: dict[str, Any], tensors: dict[str, np.ndarray], encoder: Encoder
+) -> dict[str, np.ndarray]:
+    """Adds the token embedding to a head's tensors, as AdapterHub stores it.
 
     Raises:
         AdapterError: If the epsilon of the head's norm differs from the
@@ -105,7 +121,9 @@ def untied(config, tensors, encoder):
     return {**tensors, TABLE: table_of(encoder)}
 
 
-def write_head(config, start):
+def write_head(
+    config: dict[str, Any], start: str
+) -> tuple[dict[str, Any], list[TensorName]]:
     """Returns `config` of `head_config.json`, and the `TensorName`s."""
     inner = {
         **_PLAIN,
@@ -118,7 +136,7 @@ def write_head(config, start):
     return inner, _tensor_names(start)
 
 
-def table_of(encoder):
+def table_of(encoder: Encoder) -> np.ndarray:
     """Returns an encoder's token embedding as a float32 array."""
     table = encoder.backbone.token_embedding.embeddings
     return np.asarray(table, "float32")

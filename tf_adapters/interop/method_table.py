@@ -6,23 +6,33 @@ convert a configuration of the other library to a method, and back.
 
 from collections.abc import Callable
 import dataclasses
+from pathlib import Path
 import typing
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import shown
 
+if TYPE_CHECKING:
+    from tf_adapters.interop.architectures import Architecture
 
-def _unchanged(value):
+
+def _unchanged(value: Any) -> Any:
     return value
 
 
-def _nothing(method, shape, architecture):
+def _nothing(
+    method: methods.Method,
+    shape: methods.EncoderShape,
+    architecture: "Architecture",
+) -> dict[str, Any]:
     return {}
 
 
 class Row(typing.NamedTuple):
-    """Keys of another library and the settings of ours that mean the same.
+    """Keys of another library, and our settings with the same meaning.
 
     Attributes:
         theirs: Their keys, separated by spaces.
@@ -39,19 +49,21 @@ class Row(typing.NamedTuple):
     to_theirs: Callable = _unchanged
 
 
-def by(table):
-    """Returns the two functions of a `Row` for a dict from theirs to ours.
+def by(
+    table: dict[Any, Any],
+) -> tuple[Callable[..., Any], Callable[[Any], Any]]:
+    """Returns `to_ours` and `to_theirs` of a `Row`, which look up a dict.
 
     Args:
-        table: Dict from their value to ours. If a row has several of their
-            keys, the keys of the dict are tuples.
+        table: Dict from their value to our value. If a row has several of
+            their keys, the keys of the dict are tuples.
     """
     back = {ours: theirs for theirs, ours in table.items()}
     return lambda *v: table[v if len(v) > 1 else v[0]], back.__getitem__
 
 
-def as_number(value):
-    """Returns a float, as an integer if it is whole, as the libraries do."""
+def as_number(value: float) -> int | float:
+    """Returns a whole number as an integer, as the libraries write it."""
     return int(value) if float(value).is_integer() else value
 
 
@@ -64,14 +76,14 @@ class Entry:
         rows: Tuple of `Row`.
         tensor_names: Function that returns the method's `TensorName`s. Its
             arguments depend on the library.
-        defaults: Dict with their values of keys that a file can lack. All keys
-            in it are written.
+        defaults: Dict with the values of keys that a file may lack. All of
+            these keys are written.
         where: Dict from key to value. Only a configuration with these values
             describes this method.
-        needs: Dict from a key of theirs to the values that this method has.
+        needs: Dict from their key to the values that this method supports.
         ignored: Names of their keys that have no effect on the outputs.
-        fixed: Dict from a setting of ours to the only value that their format
-            has.
+        fixed: Dict from our setting to the only value that their format
+            supports.
         of_encoder: Function from the method, `EncoderShape` and `Architecture`
             to a dict of further keys to write.
         hint: Sentence for the error if the tensors do not fit the method.
@@ -88,12 +100,14 @@ class Entry:
     of_encoder: Callable = _nothing
     hint: str = ""
 
-    def fits(self, config):
+    def fits(self, config: dict[str, Any]) -> bool:
         """Returns whether a configuration describes this method."""
         config = {**self.defaults, **config}
         return all(config[key] == value for key, value in self.where.items())
 
-    def read(self, config, source):
+    def read(
+        self, config: dict[str, Any], source: str | Path
+    ) -> methods.Method:
         """Returns the method that a configuration describes.
 
         Args:
@@ -102,7 +116,7 @@ class Entry:
 
         Raises:
             AdapterError: If a key is unknown, or has a value that the method
-                does not have.
+                does not support.
         """
         self._check_keys(config, source)
         config, settings = {**self.defaults, **config}, dict(self.fixed)
@@ -115,7 +129,7 @@ class Entry:
             settings |= _by_name(row.ours, found)
         return self.method(**settings)
 
-    def _check_keys(self, config, source):
+    def _check_keys(self, config: dict[str, Any], source: str | Path) -> None:
         known = {key for row in self.rows for key in row.theirs.split()}
         known |= {*self.defaults, *self.needs, *self.ignored}
         for key, value in config.items():
@@ -123,7 +137,7 @@ class Entry:
             if is_unknown or value not in self.needs.get(key, (value,)):
                 raise _no_method(source, key, value)
 
-    def write(self, method, library):
+    def write(self, method: methods.Method, library: str) -> dict[str, Any]:
         """Returns the configuration that describes a method of this class.
 
         Args:
@@ -131,7 +145,7 @@ class Entry:
             library: Name of the other library, for errors.
 
         Raises:
-            AdapterError: If the format has no such value of a setting.
+            AdapterError: If the format does not support a setting's value.
         """
         for setting, value in self.fixed.items():
             if getattr(method, setting) != value:
@@ -143,14 +157,14 @@ class Entry:
         return config
 
 
-def _by_name(names, values):
-    """Returns a dict; `values` is a tuple if there are several names."""
+def _by_name(names: str, values: Any) -> dict[str, Any]:
+    """Returns a dict; if there are several names, `values` is a tuple."""
     names = names.split()
     values = (values,) if len(names) == 1 else values
     return dict(zip(names, values, strict=True))
 
 
-def _no_method(source, keys, *values):
+def _no_method(source: str | Path, keys: str, *values: Any) -> AdapterError:
     pairs = zip(keys.split(), values, strict=True)
     found = ", ".join(f"`{key}: {shown(value)}`" for key, value in pairs)
     return AdapterError(
@@ -158,9 +172,11 @@ def _no_method(source, keys, *values):
     )
 
 
-def _other_value(method, library, setting, expected):
+def _other_value(
+    method: methods.Method, library: str, setting: str, expected: Any
+) -> AdapterError:
     received = getattr(method, setting)
-    # The forms of a method are called like the formats.
+    # The values of `form` are also names of formats.
     advice = "save it without --format"
     if setting == "form":
         advice = f"export it with --format={received}"
@@ -171,7 +187,7 @@ def _other_value(method, library, setting, expected):
     )
 
 
-def _as_setting(value):
+def _as_setting(value: Any) -> str:
     """Returns a value as it is written on the command line."""
     value = list(value) if isinstance(value, tuple) else value
     return str(value).lower() if isinstance(value, bool) else str(value)

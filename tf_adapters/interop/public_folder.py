@@ -5,9 +5,12 @@ that it can be loaded again. They are useless on other machines and disclose
 folders and users of this one. In uploaded files, names replace them.
 """
 
+from collections.abc import Callable
 import json
+import os
 from pathlib import Path
 import re
+from typing import Any
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.interop import hub_address
@@ -42,7 +45,7 @@ _MERGED_FROM = "merged_from"
 _ABSOLUTE = re.compile(r"(/|~/|file://|[A-Za-z]:[\\/]|\\\\)[^\n]*")
 
 
-def public_files(folder):
+def public_files(folder: str | os.PathLike[str]) -> dict[str, Path | bytes]:
     """Returns the files to upload for an adapter folder.
 
     Args:
@@ -71,7 +74,7 @@ def public_files(folder):
     return found
 
 
-def local_members(folder):
+def local_members(folder: str | os.PathLike[str]) -> list[str]:
     """Returns the names of a fusion's members that are not on the Hub."""
     path = Path(folder) / adapter_folder.CONFIG_FILE
     config = read_json(path) if path.is_file() else {}
@@ -82,7 +85,7 @@ def local_members(folder):
     ]
 
 
-def _public_json(path, replaced):
+def _public_json(path: Path, replaced: dict[str, str]) -> Path | bytes:
     """Returns a configuration's new content, or its path if unchanged.
 
     Args:
@@ -98,8 +101,10 @@ def _public_json(path, replaced):
     return f"{json.dumps(public, indent=2)}\n".encode()
 
 
-def _without_places(config, replaced):
-    """Replaces the paths of encoder and members in our configuration."""
+def _without_places(
+    config: dict[str, Any], replaced: dict[str, str]
+) -> dict[str, Any]:
+    """Replaces the paths of the encoder and of members in a configuration."""
     if "format_version" not in config:
         return config
     encoder = {k: v for k, v in config["encoder"].items() if k != "relative"}
@@ -117,7 +122,7 @@ def _without_places(config, replaced):
     return {**config, "members": members} if "members" in config else config
 
 
-def _public(value, key, replaced):
+def _public(value: Any, key: str, replaced: dict[str, str]) -> Any:
     """Replaces the paths in a value of a configuration, recursively."""
     if key in _TEXTS:
         return value
@@ -137,20 +142,22 @@ def _public(value, key, replaced):
     return value
 
 
-def _key_within(outer, key):
+def _key_within(outer: str, key: str) -> str:
     # A merged adapter lists the runs from which it was merged.
     is_run = outer == "merged" and key in ("adapters", "head_of")
     return _MERGED_FROM if is_run else key
 
 
-def _replace(value, function, replaced):
+def _replace(
+    value: str, function: Callable[[str], str], replaced: dict[str, str]
+) -> str:
     public = function(value)
     if public != value:
         replaced[value] = public
     return public
 
 
-def _public_card(path, replaced):
+def _public_card(path: Path, replaced: dict[str, str]) -> Path | bytes:
     """Returns a model card's new content, or its path if unchanged."""
     text = content = path.read_bytes()
     # Longest first, because one path can be within another.

@@ -1,18 +1,30 @@
 """Checks the sizes of stored tensors against the configuration."""
 
+from __future__ import annotations
+
+import os
 import re
+from typing import TYPE_CHECKING
 
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.methods.support import bottleneck_slots
 
-# The method may have no tensor for a setting, so smaller sizes are accepted
-# without one. A larger size needs a stored tensor as evidence.
+if TYPE_CHECKING:
+    import numpy as np
+
+# Some settings of a method may have no tensor, so sizes up to this one need no
+# tensor. A larger size is accepted only if a stored tensor has it.
 _MAX_WITHOUT_TENSOR = 10_000
 
 
-def check_sizes(method, tensors, width, source):
+def check_sizes(
+    method: methods.Method,
+    tensors: dict[str, np.ndarray],
+    width: int,
+    source: str | os.PathLike[str],
+) -> None:
     """Raises an error unless the tensors have the sizes of the method.
 
     The model would find a mismatch too, but only after it has allocated
@@ -47,7 +59,7 @@ def check_sizes(method, tensors, width, source):
                 )
 
 
-def _parts(method):
+def _parts(method: methods.Method) -> tuple[methods.Method, ...]:
     """Returns the members of a composed method, or the method itself."""
     if isinstance(method, methods.Union):
         return method.parts
@@ -56,7 +68,7 @@ def _parts(method):
     return (method,)
 
 
-def _sizes(method, width):
+def _sizes(method: methods.Method, width: int) -> list[tuple[str, int, int]]:
     """Returns triples: a pattern of tensor names, an axis, and its length."""
     if isinstance(method, methods.LoRA):
         return [

@@ -33,16 +33,16 @@ class StoredAdapter:
     parsed: dict | None
 
     @property
-    def address(self):
+    def address(self) -> str | None:
         """The folder's `hf://` address as text, or `None`."""
         is_remote = hub_address.is_address(self.source)
         return str(self.source) if is_remote else None
 
     @functools.cached_property
-    def config(self):
+    def config(self) -> dict[str, Any]:
         """The contents of the folder's JSON file.
 
-        In this library's own format they have been checked.
+        If the format is this library's own, the contents have been checked.
 
         Raises:
             AdapterError: If the file is missing or damaged.
@@ -55,7 +55,7 @@ class StoredAdapter:
         return self.parsed
 
 
-def find_stored(folder):
+def find_stored(folder: str | os.PathLike[str]) -> StoredAdapter:
     """Returns the `StoredAdapter` of a folder.
 
     Args:

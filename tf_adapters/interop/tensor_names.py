@@ -1,6 +1,7 @@
 """Converts tensors between our names and layouts and another library's."""
 
 import dataclasses
+from pathlib import Path
 import typing
 
 import numpy as np
@@ -31,8 +32,8 @@ class TensorName:
     )
     rows: int = 0
 
-    def within(self, ours, *theirs):
-        """Returns the name of a tensor in a module.
+    def within(self, ours: str, *theirs: str) -> typing.Self:
+        """Returns this name with the names of a module in front.
 
         Args:
             ours: Prefix of our name.
@@ -44,7 +45,7 @@ class TensorName:
             self, ours=f"{ours}{self.ours}", theirs=tuple(copies)
         )
 
-    def to_ours(self, tensor):
+    def to_ours(self, tensor: np.ndarray) -> np.ndarray | None:
         """Converts another library's tensor; `None` if the shape is wrong."""
         if self.layout == "transposed":
             return tensor.T if tensor.ndim == 2 else None
@@ -57,7 +58,7 @@ class TensorName:
         is_vector = tensor.ndim == 2 and tensor.shape[axis] == 1
         return tensor.reshape(-1) if is_vector else None
 
-    def to_theirs(self, tensor):
+    def to_theirs(self, tensor: np.ndarray) -> np.ndarray:
         """Converts our tensor to the other library's layout."""
         return {
             "same": lambda: tensor,
@@ -68,7 +69,7 @@ class TensorName:
         }[self.layout]()
 
 
-def linear(ours, theirs):
+def linear(ours: str, theirs: str) -> list[TensorName]:
     """Returns the names of a linear layer's kernel and bias.
 
     Args:
@@ -83,7 +84,7 @@ def linear(ours, theirs):
     ]
 
 
-def norm(ours, *theirs):
+def norm(ours: str, *theirs: str) -> list[TensorName]:
     """Returns the names of a norm's weights.
 
     Args:
@@ -97,7 +98,12 @@ def norm(ours, *theirs):
     ]
 
 
-def to_ours(names, tensors, source, hint=""):
+def to_ours(
+    names: list[TensorName],
+    tensors: dict[str, np.ndarray],
+    source: Path,
+    hint: str = "",
+) -> dict[str, np.ndarray]:
     """Converts another library's tensors to a dict of ours, in float32.
 
     Args:
@@ -122,7 +128,9 @@ def to_ours(names, tensors, source, hint=""):
     return {name.ours: _read(name, tensors, source) for name in names}
 
 
-def _read(name, tensors, source):
+def _read(
+    name: TensorName, tensors: dict[str, np.ndarray], source: Path
+) -> np.ndarray:
     copies = [tensors[theirs] for theirs in name.theirs if theirs in tensors]
     for copy in copies[1:]:
         if not np.array_equal(copies[0], copy, equal_nan=True):
@@ -138,7 +146,9 @@ def _read(name, tensors, source):
     return np.ascontiguousarray(tensor, "float32")
 
 
-def check_stored(names, tensors, library):
+def check_stored(
+    names: list[TensorName], tensors: dict[str, np.ndarray], library: str
+) -> None:
     """Raises an `AdapterError` if another library cannot store a tensor.
 
     Args:
@@ -155,12 +165,14 @@ def check_stored(names, tensors, library):
         )
 
 
-def to_theirs(names, tensors):
+def to_theirs(
+    names: list[TensorName], tensors: dict[str, np.ndarray]
+) -> dict[str, np.ndarray]:
     """Converts our tensors to a dict from another library's names to arrays.
 
     Args:
         names: List of `TensorName` to convert.
-        tensors: Dict from our names to arrays. It can have others, too.
+        tensors: Dict from our names to arrays. Other names are ignored.
     """
     return {
         theirs: np.ascontiguousarray(name.to_theirs(tensors[name.ours]))

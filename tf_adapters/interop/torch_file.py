@@ -7,8 +7,10 @@ are rejected: those with compressed or overlapping parts, or with tensors that
 are together much larger than the stored numbers.
 """
 
+from collections.abc import Iterable
 import itertools
 import math
+from pathlib import Path
 import zipfile
 
 import ml_dtypes
@@ -29,8 +31,8 @@ _DTYPES = {
 _MAX_COPIES = 2
 
 
-def read_torch_file(path):
-    """Returns a dict from name to array.
+def read_torch_file(path: Path) -> dict[str, np.ndarray]:
+    """Reads a file of `torch.save` into a dict from name to array.
 
     Args:
         path: Path of a `.bin` file.
@@ -60,7 +62,7 @@ def read_torch_file(path):
         ) from error
 
 
-def _read(archive):
+def _read(archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
     _check_archive(archive)
     name = _name_of_pickle(archive)
     stem = name.removesuffix("data.pkl")
@@ -77,14 +79,14 @@ def _read(archive):
     }
 
 
-def _name_of_pickle(archive):
+def _name_of_pickle(archive: zipfile.ZipFile) -> str:
     names = [n for n in archive.namelist() if n.endswith("/data.pkl")]
     if len(names) != 1:
         raise torch_pickle.PickleError("it has no list of tensors")
     return names[0]
 
 
-def _check_archive(archive):
+def _check_archive(archive: zipfile.ZipFile) -> None:
     """Raises an error if the parts could be larger than the file."""
     parts = sorted(archive.infolist(), key=lambda part: part.header_offset)
     if any(part.compress_type for part in parts):
@@ -98,13 +100,13 @@ def _check_archive(archive):
         raise torch_pickle.PickleError("two of its parts have one name")
 
 
-def _check_byte_order(archive, stem):
+def _check_byte_order(archive: zipfile.ZipFile, stem: str) -> None:
     order = f"{stem}byteorder"
     if order in archive.namelist() and archive.read(order) != b"little":
         raise torch_pickle.PickleError("its numbers are not little-endian")
 
 
-def _check_view(view):
+def _check_view(view: torch_pickle.View) -> None:
     """Raises an error if a tensor is not within its storage."""
     (_, _, count), offset, size, stride = view
     last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
@@ -113,7 +115,7 @@ def _check_view(view):
         raise torch_pickle.PickleError("a tensor is beyond its storage")
 
 
-def _check_total(views, stored):
+def _check_total(views: Iterable[torch_pickle.View], stored: int) -> None:
     """Raises an error if too many tensors share the same numbers.
 
     Args:
@@ -130,7 +132,7 @@ def _check_total(views, stored):
         )
 
 
-def _array(view, data):
+def _array(view: torch_pickle.View, data: bytes) -> np.ndarray:
     """Returns a tensor as an array: a copy of its part of a storage."""
     (kind, _, count), offset, size, stride = view
     numbers = np.frombuffer(data, _DTYPES[kind], count)

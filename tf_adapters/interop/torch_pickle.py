@@ -9,10 +9,11 @@ names, and it takes one step for each opcode.
 import pickletools
 import re
 import typing
+from typing import Any
 
 _MAX_AXES = 64  # NumPy's limit.
 _MAX_NUMBER = 2**63
-# About ten thousand tensors.
+# Enough for about ten thousand tensors.
 _MAX_BYTES = 2_000_000
 
 
@@ -55,7 +56,9 @@ _REBUILD = _Name("torch._utils", "_rebuild_tensor_v2")
 _CONSTANTS = {"NEWTRUE": True, "NEWFALSE": False, "NONE": None}
 
 
-def read_views(content: bytes, storages: typing.Collection[str]):
+def read_views(
+    content: bytes, storages: typing.Collection[str]
+) -> dict[str, View]:
     """Returns a dict from tensor name to `View`.
 
     Args:
@@ -94,11 +97,11 @@ class _Machine:
         storages: See `read_views`.
     """
 
-    def __init__(self, storages):
+    def __init__(self, storages: typing.Collection[str]) -> None:
         self.storages = storages
         self.stack, self.marks, self.memo = [], [], {}
 
-    def run(self, opcode, argument):
+    def run(self, opcode: str, argument: Any) -> None:
         """Runs one opcode, given its name in `pickletools`."""
         match opcode:
             case "PROTO" | "FRAME" | "STOP":
@@ -145,20 +148,20 @@ class _Machine:
                     "file of weights needs"
                 )
 
-    def _take(self, count):
+    def _take(self, count: int) -> list[Any]:
         taken = self.stack[-count:]
         if len(taken) < count:
             raise IndexError("the stack is empty")
         del self.stack[-count:]
         return taken
 
-    def _take_from_mark(self):
+    def _take_from_mark(self) -> list[Any]:
         mark = self.marks.pop()
         taken = self.stack[mark:]
         del self.stack[mark:]
         return taken
 
-    def _set_items(self, items):
+    def _set_items(self, items: list[Any]) -> None:
         target = self.stack[-1]
         names, values = items[::2], items[1::2]
         # Strings only: hashing nested tuples can take forever.
@@ -167,12 +170,12 @@ class _Machine:
             raise PickleError("it names tensors by something other than text")
         target.update(zip(names, values, strict=True))
 
-    def _ignore_state(self, state):
+    def _ignore_state(self, state: object) -> None:
         # PyTorch stores the modules' versions as an attribute of the dict.
         if not isinstance(self.stack[-1], dict):
             raise PickleError("it sets attributes of something")
 
-    def _name(self, module, name):
+    def _name(self, module: object, name: object) -> _Name:
         if not isinstance(module, str) or not isinstance(name, str):
             raise PickleError("it names something by something other than text")
         found = _Name(module, name)
@@ -185,7 +188,7 @@ class _Machine:
             "you know who made it"
         )
 
-    def _storage(self, pid):
+    def _storage(self, pid: object) -> Storage:
         if not isinstance(pid, tuple) or len(pid) != 5:
             raise PickleError("it holds an unknown kind of storage")
         what, kind, key, _, count = pid
@@ -196,7 +199,7 @@ class _Machine:
         return Storage(kind.name, key, count)
 
 
-def _call(name, arguments):
+def _call(name: object, arguments: object) -> View | dict[str, View]:
     """Returns the result of one of the two supported functions."""
     if not isinstance(arguments, tuple):
         raise PickleError("its arguments of a function are not a tuple")
@@ -214,7 +217,7 @@ def _call(name, arguments):
     return View(storage, offset, size, stride)
 
 
-def _check_numbers(numbers):
+def _check_numbers(numbers: Any) -> None:
     is_short = isinstance(numbers, tuple) and len(numbers) <= _MAX_AXES
     if not is_short or not all(
         type(number) is int and 0 <= number < _MAX_NUMBER for number in numbers
@@ -222,7 +225,7 @@ def _check_numbers(numbers):
         raise PickleError("it holds a tensor without a shape")
 
 
-def _shown(module, name):
+def _shown(module: str, name: str) -> str:
     """Returns a name for an error, or "something" if it is not a valid one."""
     text = f"{module}.{name}"
     return f"`{text}`" if re.fullmatch(r"[\w.]{1,100}", text) else "something"

@@ -11,8 +11,8 @@ from tf_adapters.runs import earlier_runs
 def find_run(run, folder):
     """Returns the folder of a finished run, or `None`.
 
-    Looks in the study's own folder first, then in the study folders next to it
-    for a run with the same settings.
+    Looks for a run with the same settings: first in the study's own folder,
+    then in the study folders next to it.
 
     Args:
         run: `Run`.
@@ -37,7 +37,7 @@ def is_of(run, path):
     try:
         saved = earlier_runs.declared_config(path)
     except (ValueError, KeyError):
-        # Another version wrote it, or its task file has moved.
+        # Another version wrote the configuration, or its task file has moved.
         return False
     if saved is None:
         return False

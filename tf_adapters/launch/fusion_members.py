@@ -5,10 +5,10 @@ names no trained adapters, an adapter is trained for each task in
 `members.tasks`. Each task is trained in its own process and run folder (ST-A),
 or all of them together (MT-A).
 
-Finished adapters are reused. A stopped command resumes with the missing ones,
-and fusions of other tasks with the same settings share them. A finished run
-with the same settings is used too if it is next to the fusion's run or in a
-study next to the fusion's study.
+Finished adapters are reused. A command that was stopped trains only the missing
+adapters, and fusions of other tasks with the same settings share all of them. A
+finished run with the same settings is also used, if it is next to the fusion's
+run or in a study next to the fusion's study.
 """
 
 import concurrent.futures
@@ -128,8 +128,8 @@ def _find_trained(runs, folder):
     """Returns a dict from the id of each run to a finished run's folder.
 
     The finished run has the same settings and data. It is next to the fusion's
-    run, in a study next to the fusion's study, or among such a study's members.
-    The value is `None` if there is no such run.
+    run, in a study next to the fusion's study, or a fusion's member in such a
+    study. The value is `None` if there is no such run.
     """
     studies = folder.parent.parent
     found = {}
@@ -137,7 +137,7 @@ def _find_trained(runs, folder):
         name = glob.escape(planned_run.run_id(run.config))
         own = sorted(folder.parent.glob("*/result.json"))
         others = sorted(studies.glob(f"*/{name}/result.json"))
-        # Compared by content, because hashes change when settings are added.
+        # Members are found by content: hashes change when settings are added.
         member = f"*/{folder.name}/*/{run.id}/result.json"
         others += sorted(studies.glob(member))
         found[run.id] = next(
@@ -153,7 +153,7 @@ def _find_trained(runs, folder):
 
 
 def _saw_our_data(run, path):
-    """Returns whether a finished run trained on the data as they are now."""
+    """Returns whether a finished run was trained on the current data."""
     found = {
         name: task_data.load_task_data(own).fingerprints
         for name, own in config_task.by_task(run.config).items()

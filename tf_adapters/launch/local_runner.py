@@ -1,4 +1,4 @@
-"""Trains a study's missing runs, and continues if one of them fails."""
+"""Trains a study's missing runs, and continues if a run fails."""
 
 import concurrent.futures
 import contextlib
@@ -37,8 +37,8 @@ class RunOutcome:
 
     Attributes:
         run: `Run`.
-        result: Dict of its result, or `None` if it did not finish.
-        error: Message that says why it did not finish, or "".
+        result: Dict of the result, or `None` if the run did not finish.
+        error: Message that says why the run did not finish, or "".
         seconds: Duration of the training in seconds.
     """
 
@@ -54,7 +54,7 @@ class RunOutcome:
 
 
 def run_missing(runs, folder, runner, processes=1):
-    """Trains the runs that are not finished, and continues if one fails.
+    """Trains the runs that are not finished, and continues if a run fails.
 
     Args:
         runs: List of `Run`.
@@ -62,12 +62,12 @@ def run_missing(runs, folder, runner, processes=1):
             named by its id.
         runner: Callable that trains a run and returns an exit status. Its
             arguments are the path of a configuration file, the run's folder
-            and an open log file. If it has a method `stop`, this is called
-            when the study is interrupted.
+            and an open log file. If it has a method `stop`, the method is
+            called when the study is interrupted.
         processes: Number of runs to train at the same time. Default: 1.
 
     Returns:
-        List with an `RunOutcome` for each run that was not finished.
+        List with a `RunOutcome` for each run that was not finished before.
     """
     found = {run.id: finished_runs.find_run(run, folder) for run in runs}
     missing = [run for run in runs if found[run.id] is None]
@@ -111,7 +111,7 @@ def _termination_as_interruption():
 
 
 def _run_one(run, folder, runner):
-    """Trains a run, unless it is finished or in training elsewhere.
+    """Trains a run, unless it is finished or another process is training it.
 
     Returns:
         `RunOutcome`.
@@ -147,7 +147,7 @@ def _is_finished_otherwise(run, path):
 
 
 def _train(run, path, runner, log):
-    """Removes another run's files and trains; returns the exit status."""
+    """Trains, after removing files of another run; returns the exit status."""
     if not finished_runs.is_of(run, path):
         _clear(path)
     log.truncate(0)

@@ -10,7 +10,7 @@ from tf_adapters.launch import planned_run
 
 
 def plan_members(config):
-    """Returns the list of runs of the first stage.
+    """Returns a list of the runs that train the members of a fusion.
 
     There is one run for each task in `members.tasks`, named after the task. If
     the members' method trains all tasks together (MT-A), there is a single run

@@ -40,7 +40,7 @@ class Run:
 
 
 def first_metrics(config):
-    """Returns a dict from each task of a run to its first metric's name.
+    """Returns a dict from each task of a run to the task's first metric.
 
     A metric in `train.select_by`, which selects checkpoints, is ignored.
 
@@ -78,7 +78,7 @@ def identity(settings):
 def run_id(config):
     """Returns the folder name of a run: task, method, seed and a hash."""
     settings = resolve.to_dict(config)
-    # Without defaults, settings that later versions add keep old ids valid.
+    # Without defaults, ids stay valid when later versions add settings.
     text = identity(_without_defaults(settings))
     digest = hashlib.sha256(text.encode()).hexdigest()[:10]
     name = f"{config.task}-{settings['method']['name']}-seed{config.seed}"
@@ -86,7 +86,7 @@ def run_id(config):
 
 
 def _without_defaults(settings):
-    """Returns settings without default values, except for all of `method`."""
+    """Returns settings without default values; `method` is kept complete."""
     defaults = _defaults()
     sections = {
         key: {k: v for k, v in value.items() if v != defaults[key][k]}

@@ -18,8 +18,8 @@ def train_flags(program, config_file, folder):
     """Returns the Python arguments that train a run.
 
     Args:
-        program: Python arguments that start a program with the flags of
-            `tf-adapters train`.
+        program: Python arguments that start a program. It must accept the flags
+            of `tf-adapters train`.
         config_file: Path of a YAML file with the run's settings.
         folder: Path of the run folder.
     """
@@ -28,7 +28,7 @@ def train_flags(program, config_file, folder):
 
 
 def python_path():
-    """Returns a PYTHONPATH that finds this package even if not installed."""
+    """Returns a PYTHONPATH with this package, which may not be installed."""
     above_package = str(Path(tf_adapters.__file__).parents[1])
     return os.pathsep.join(
         filter(None, [above_package, os.environ.get("PYTHONPATH")])

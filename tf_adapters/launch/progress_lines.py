@@ -62,7 +62,7 @@ class ProgressLines:
         self.done = 0
 
     def line(self, outcome):
-        """Returns a line with an `Outcome` and the time the rest will take."""
+        """Returns a line with a `RunOutcome` and the estimated time left."""
         self.done += 1
         number = self.total - self.missing + self.done
         words = f"[{number} of {self.total}] {outcome.run.id}: "

@@ -1,11 +1,11 @@
-"""Rewrites messages of the command for users who call a function."""
+"""Rewrites messages that name flags, for users who call Python functions."""
 
 import contextlib
 import re
 
 from tf_adapters.common.errors import UserError
 
-# From flags to arguments. Other flags have the same name as the argument.
+# From flags to arguments. Other flags have the same names as the arguments.
 _ARGUMENTS = {
     "params_override": "settings",
     "overwrite": "overwrite=True",
@@ -34,8 +34,8 @@ def errors_in_python(files=()):
     """Rewrites the messages of errors in its block with `in_python`.
 
     Args:
-        files: Pairs of a file that the user does not know and the argument
-            whose rows it holds. Messages name the argument and not the file.
+        files: Pairs of a temporary file and the argument whose rows it holds.
+            Messages name the argument, because users do not know the file.
 
     Raises:
         UserError: The error of the block, with the new message.

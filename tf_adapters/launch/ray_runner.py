@@ -21,8 +21,8 @@ with needs_extra("ray", "--executor=ray"):
 
 # Pickled by value, so that workers need not find this package.
 ray.cloudpickle.register_pickle_by_value(ray_task)
-# How often a run is restarted after its worker was killed or it was asked to
-# stop. The limit ends runs that crash their worker each time.
+# How often a run is restarted after its worker was killed or the run was asked
+# to stop. The limit ends runs that crash their worker each time.
 _RESTARTS = 10
 
 
@@ -32,10 +32,10 @@ class RayRunner:
     Args:
         address: Address of a Ray cluster. Default: `None`, which starts Ray on
             this machine until this process ends.
-        cpus: Number of CPUs to request for a run, and of its threads.
+        cpus: Number of CPUs to request for a run, and of threads that it uses.
             Default: 1.
-        gpus: Number of GPUs to request for a run. With 0.5, two runs share one.
-            Default: 0.
+        gpus: Number of GPUs to request for a run. With 0.5, two runs share a
+            GPU. Default: 0.
         program: See `process_runner.train_flags`.
 
     Raises:

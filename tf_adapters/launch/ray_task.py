@@ -1,9 +1,10 @@
 """The part of `ray_runner` that runs in a Ray worker: starts the command.
 
 Two processes never train in the same folder, because the command locks its run
-folder. If a worker is killed, Ray kills its process too. If Ray is gone, or
-does not kill it (RAY_process_group_cleanup_enabled=0), the kernel sends it a
-SIGTERM. The task that takes over the run waits for the lock.
+folder. If a worker is killed, Ray kills the worker's process too. If Ray is
+gone, or does not kill processes (RAY_process_group_cleanup_enabled=0), the
+kernel sends the process a SIGTERM. The task that takes over the run waits for
+the lock.
 
 This module does not import TensorFlow, to save memory in the workers.
 """
@@ -34,15 +35,15 @@ def train_on_node(flags, environment, python_path, folder, lock):
         flags: Python arguments that start the command, with its flags.
         environment: Dict of environment variables to set unless the node
             already sets them.
-        python_path: Value of PYTHONPATH, which replaces the node's.
+        python_path: Value of PYTHONPATH, which replaces the node's value.
         folder: Path of the run folder. Output is appended to its `log.txt`.
         lock: Path of the lock that the command holds.
 
     Raises:
-        InterruptedError: If the command was asked to stop by somebody else.
+        InterruptedError: If the command stopped because of a signal.
     """
-    # Ray cancels a task through the SIGINT handler. A study that a script
-    # started in the background passes on that SIGINT is ignored.
+    # Ray cancels a task through the SIGINT handler. If a script started the
+    # study in the background, SIGINT would be ignored here too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     command = [sys.executable, *flags]
     with (folder / "log.txt").open("a", encoding="utf-8") as log:

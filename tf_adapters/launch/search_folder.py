@@ -1,4 +1,4 @@
-"""The folder of a search: its settings, its trials and the best one."""
+"""The folder of a search: its settings, its trials and the best trial."""
 
 import json
 from pathlib import Path
@@ -57,7 +57,7 @@ class SearchFolder:
             fingerprint: See `sampling.fingerprints`.
 
         Raises:
-            ConfigError: Lists the settings that differ.
+            ConfigError: If settings or data differ. Lists the differences.
         """
         ours = _plain_settings(config, methods, fingerprint)
         path = self.folder / SETTINGS
@@ -93,7 +93,7 @@ class SearchFolder:
 
     def of_trial(self, number):
         """Returns the path of a trial's run folder."""
-        # Optuna counts trials from 0, folder names from 1.
+        # Optuna counts trials from 0, but folder names count from 1.
         return self.folder / _TRIALS / f"{number + 1:03d}"
 
     def read_trial(self, number):

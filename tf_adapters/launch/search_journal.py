@@ -1,4 +1,4 @@
-"""Optuna's record of a search's trials, in a file that can be resumed."""
+"""Optuna's record of a search's trials, in a file to resume the search from."""
 
 from tf_adapters.common import own_files
 from tf_adapters.common.extras import needs_extra

@@ -1,7 +1,10 @@
 """Trains a text model on a table in one call, as the command does."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 import os
+from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.launch import table_settings
@@ -16,12 +19,16 @@ from tf_adapters.runs import whole_run
 from tf_adapters.text import defaults
 from tf_adapters.text import loading
 
+if TYPE_CHECKING:
+    from tf_adapters.methods.method import Method
+    from tf_adapters.text.text_model import TextModel
+
 
 def train(
     data: Any,
     text: str | Sequence[str] = "text",
     label: str = "label",
-    method: Any = defaults.METHOD,
+    method: str | Method = defaults.METHOD,
     encoder: str = "minilm",
     head: str | None = None,
     validation: Any = None,
@@ -34,7 +41,7 @@ def train(
     seed: int = 0,
     settings: dict[str, Any] | None = None,
     overwrite: bool = False,
-):
+) -> TextModel:
     """Trains an adapter on a table of texts and labels, and returns its model.
 
     Equivalent to `tf-adapters train --data=...` with the same settings. The
@@ -51,16 +58,16 @@ def train(
         text: Name of the text column, or a list of the names of two. Defaults
             to `"text"`.
         label: Name of the label column. Defaults to `"label"`.
-        method: Name of a method or a preset, see `--list=methods`, or a method
+        method: Name of a method or a preset (see `--list=methods`), or a method
             such as `methods.LoRA(rank=4)`. Defaults to `"pfeiffer"`.
-        encoder: Name, folder or address of an encoder, see `load_encoder`.
+        encoder: Name, folder or address of an encoder (see `load_encoder`).
             Defaults to `"minilm"`.
         head: `"classification"` (default) if the labels are classes, or
             `"regression"` if they are numbers.
-        validation: Table to validate on, in a format of `data`. Default:
-            `None`, which holds out training rows.
-        test: Table to test on, in a format of `data`. Default: `None`, which
-            evaluates no test split.
+        validation: Table to validate on, in any format that `data` supports.
+            Default: `None`, which holds out training rows.
+        test: Table to test on, in any format that `data` supports. Default:
+            `None`, which evaluates no test split.
         model_dir: Path of the run folder. Defaults to
             `runs/<table>_<method>_<seed>`. A table in memory is named `table`.
         epochs: Number of passes over the training rows.
@@ -113,8 +120,13 @@ def train(
         return _train(layers, source, model_dir, overwrite)
 
 
-def _train(layers, source, model_dir, overwrite):
-    """Trains with layers of settings, unless this is done; loads the model."""
+def _train(
+    layers: list[dict[str, Any]],
+    source: tables.TableFiles,
+    model_dir: str | os.PathLike[str] | None,
+    overwrite: bool,
+) -> TextModel:
+    """Trains a run, unless it is already finished, and loads its model."""
     with errors_in_python(source.names):
         config, folder = table_settings.config_and_folder(
             layers, source, model_dir

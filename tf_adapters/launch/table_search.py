@@ -1,7 +1,10 @@
 """Searches for settings on a table in one call, as the command does."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 import os
+from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.launch import table_settings
@@ -10,6 +13,9 @@ from tf_adapters.launch import trial_settings
 from tf_adapters.launch import tuning
 from tf_adapters.launch.python_words import errors_in_python
 from tf_adapters.text import loading
+
+if TYPE_CHECKING:
+    from tf_adapters.text.text_model import TextModel
 
 
 def tune(
@@ -28,7 +34,7 @@ def tune(
     seed: int = 0,
     settings: dict[str, Any] | None = None,
     overwrite: bool = False,
-):
+) -> TextModel:
     """Searches for settings on a table, and returns the best run's text model.
 
     Equivalent to `tf-adapters tune --data=...`. Optuna chooses the method, the

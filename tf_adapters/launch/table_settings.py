@@ -1,6 +1,10 @@
 """Turns the arguments of a function into the settings of a run on a table."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters import methods
 from tf_adapters.common.dataclass_config import merge
@@ -12,7 +16,14 @@ from tf_adapters.runs import remote_folder
 from tf_adapters.runs import task_data
 from tf_adapters.text import defaults
 
-# From arguments to settings.
+if TYPE_CHECKING:
+    import os
+
+    from tf_adapters.config.settings import Config
+    from tf_adapters.launch.tables import TableFiles
+
+
+# Maps the names of arguments to settings.
 _SETTINGS = {
     "encoder": "encoder",
     "seed": "seed",
@@ -24,18 +35,22 @@ _SETTINGS = {
 }
 
 
-def layers_of_arguments(settings, method, **arguments):
+def layers_of_arguments(
+    settings: dict[str, Any] | None,
+    method: methods.Method | str | None,
+    **arguments: Any,
+) -> list[dict[str, Any]]:
     """Returns a list of layers of settings; later layers override earlier ones.
 
     Args:
         settings: Dict of settings, nested or with dotted names, or `None`.
         method: Name of a method or a preset, a `Method`, or `None` to set no
             method.
-        **arguments: Values of the arguments in `_SETTINGS`. Those that are
-            `None` are left out.
+        **arguments: Values of the arguments in `_SETTINGS`. A value of `None`
+            sets nothing.
 
     Raises:
-        ConfigError: If `settings` or `method` has another type.
+        ConfigError: If `settings` or `method` has the wrong type.
     """
     if not isinstance(settings, dict | None):
         raise ConfigError(
@@ -48,8 +63,8 @@ def layers_of_arguments(settings, method, **arguments):
     return layers if method is None else [*layers, {"method": _named(method)}]
 
 
-def _nested(settings):
-    """Returns settings with dotted names as nested dicts."""
+def _nested(settings: dict[str, Any]) -> dict[str, Any]:
+    """Converts settings with dotted names to nested dicts."""
     nested = {}
     for name, value in settings.items():
         for part in reversed(str(name).split(".")):
@@ -58,7 +73,7 @@ def _nested(settings):
     return nested
 
 
-def _named(method):
+def _named(method: methods.Method | str) -> dict[str, Any]:
     if isinstance(method, str):
         return {"name": method}
     if isinstance(method, methods.Method):
@@ -69,12 +84,16 @@ def _named(method):
     )
 
 
-def config_and_folder(layers, source, model_dir):
+def config_and_folder(
+    layers: list[dict[str, Any]],
+    source: TableFiles,
+    model_dir: str | os.PathLike[str] | None,
+) -> tuple[Config, Path]:
     """Returns the `Config` of a run on a table and the path of its folder.
 
     Args:
         layers: See `layers_of_arguments`.
-        source: `Source` of the table.
+        source: `TableFiles` of the table.
         model_dir: Path or address of the run folder. If `None`, it is
             `runs/<table>_<method>_<seed>`.
 
@@ -94,7 +113,7 @@ def config_and_folder(layers, source, model_dir):
     return config, remote_folder.local(str(model_dir))
 
 
-def check_method(config):
+def check_method(config: Config) -> None:
     """Raises a `ConfigError` if a method cannot train on a single table."""
     method = config.method
     if method.own_training() is not None:

@@ -1,5 +1,7 @@
 """Writes tables in memory to files that a run can read."""
 
+from collections.abc import Iterator
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 import json
@@ -7,6 +9,8 @@ import os
 from pathlib import Path
 import sys
 import tempfile
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.checks import did_you_mean
 from tf_adapters.common.errors import DataError
@@ -16,12 +20,17 @@ from tf_adapters.runs import left_files
 from tf_adapters.text import columns as text_columns
 from tf_adapters.text import rows as text_rows
 
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+
+
 _MAX_REPORTED = 10
 # Types of labels that JSON and CSV can hold.
 _LABELS = str | int | float
 
 
-# From an argument to its setting, and to the file name of a table in memory.
+# From each argument to its setting, and to the file name if its table is in
+# memory.
 _FILES = {
     "data": ("file", "table"),
     "validation": ("validation_file", "validation"),
@@ -35,24 +44,24 @@ class TableFiles:
 
     Attributes:
         layer: Nested dict of settings that name the files and their columns.
-        written: Dict from an argument to the path of the temporary file that
-            its table was written to.
+        written: Dict from an argument to the path of the temporary file with
+            its table.
     """
 
     layer: dict
     written: dict
 
     @property
-    def paths(self):
+    def paths(self) -> list[Path]:
         """List of the paths of the written files."""
         return list(self.written.values())
 
     @property
-    def names(self):
+    def names(self) -> list[tuple[Path, str]]:
         """List of pairs of a written file and its argument."""
         return [(path, argument) for argument, path in self.written.items()]
 
-    def moved_layer(self, folder):
+    def moved_layer(self, folder: Path) -> dict[str, Any]:
         """Returns `layer` with the written files moved to `tables/`.
 
         Args:
@@ -65,7 +74,7 @@ class TableFiles:
         }
         return {"data": self.layer["data"] | moved}
 
-    def moved_to(self, folder, config):
+    def moved_to(self, folder: Path, config: "Config") -> "Config":
         """Returns a configuration that reads the moved files in a run folder.
 
         Args:
@@ -79,13 +88,15 @@ class TableFiles:
 
 
 @contextlib.contextmanager
-def as_files(tables, text, label):
+def as_files(
+    tables: dict[str, Any], text: str | Sequence[str], label: str
+) -> Iterator[TableFiles]:
     """Writes tables in memory to temporary files, and yields a `TableFiles`.
 
     Args:
         tables: Dict from `"data"`, `"validation"` and `"test"` to a path, a
             table in memory, or `None`.
-        text: Name of the text column, or names of two.
+        text: Name of the text column, or names of two text columns.
         label: Name of the label column.
 
     Raises:
@@ -106,7 +117,9 @@ def as_files(tables, text, label):
         yield TableFiles({"data": layer}, written)
 
 
-def write_json_lines(path, argument, data, text, label):
+def write_json_lines(
+    path: Path, argument: str, data: Any, text: Sequence[str], label: str
+) -> None:
     """Writes the texts and labels of a table as JSON lines.
 
     Args:
@@ -150,7 +163,9 @@ def write_json_lines(path, argument, data, text, label):
         raise DataError(f"`{argument}` has no rows.")
 
 
-def _check_column(argument, role, name, columns):
+def _check_column(
+    argument: str, role: str, name: str, columns: dict[str, list[Any]]
+) -> None:
     if name not in columns:
         raise DataError(
             f"`{argument}` has no column `{cut(name)}`. Its columns are "
@@ -159,7 +174,7 @@ def _check_column(argument, role, name, columns):
         )
 
 
-def _check_lengths(argument, columns):
+def _check_lengths(argument: str, columns: dict[str, list[Any]]) -> None:
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
         received = ", ".join(f"{n} in `{name}`" for name, n in lengths.items())
@@ -169,7 +184,7 @@ def _check_lengths(argument, columns):
         )
 
 
-def _class_names(data, label):
+def _class_names(data: Any, label: str) -> list[str] | None:
     """Returns the class names of a `datasets.Dataset`, or `None`."""
     datasets = sys.modules.get("datasets")
     if not datasets or not isinstance(data, datasets.Dataset):
@@ -177,7 +192,9 @@ def _class_names(data, label):
     return getattr(data.features.get(label), "names", None)
 
 
-def _problems(place, text, texts, label, target):
+def _problems(
+    place: int, text: Sequence[str], texts: list[Any], label: str, target: Any
+) -> Iterator[str]:
     """Yields a message for each fault in a row."""
     row = f"row {place}"
     for name, value in zip(text, texts, strict=True):
@@ -197,7 +214,7 @@ def _problems(place, text, texts, label, target):
         )
 
 
-def _raise(argument, problems):
+def _raise(argument: str, problems: list[str]) -> None:
     if problems:
         lines = [f"  {problem}" for problem in problems[:_MAX_REPORTED]]
         if len(problems) > len(lines):

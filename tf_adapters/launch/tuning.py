@@ -1,4 +1,4 @@
-"""Searches for the settings of a run with Optuna, on the validation split.
+"""Searches with Optuna for the settings with the best validation metric.
 
 Each trial is a run in its own folder. Optuna's journal is stored next to the
 trials, so that the same command resumes a stopped search and its stopped trial.
@@ -31,7 +31,7 @@ from tf_adapters.runs import task_data
 from tf_adapters.runs import whole_run
 
 _SPLITS = ("train", "validation")
-# A trial whose process died this often is given up. It would likely die again.
+# A trial fails if its process died this often: it would likely die again.
 _MOST_STARTS = 3
 
 
@@ -41,11 +41,11 @@ class Best:
 
     Attributes:
         number: Number of the trial, from 1.
-        layer: Nested dict of its settings.
-        metric: Name of the metric that chose it.
-        value: Value of the metric on validation.
-        folder: Path of its run folder.
-        trials: Number of all trials, including failed ones.
+        layer: Nested dict of the trial's settings.
+        metric: Name of the metric by which trials are compared.
+        value: Value of the metric on the validation split.
+        folder: Path of the trial's run folder.
+        trials: Number of all trials, including failed trials.
         failed: Number of failed trials.
     """
 
@@ -131,7 +131,7 @@ class _Search:
         self.metric = data.task.metrics[0]
 
     def run(self, trials):
-        """Runs trials until there are `trials` of them; returns the `Best`."""
+        """Runs trials until their number is `trials`; returns the `Best`."""
         summary.print_labels(self.data.task, self.data.rows)
         print(
             f"search: {trials} trials over {self.space.describe()}; the best "
@@ -201,7 +201,7 @@ class _Search:
                 contextlib.redirect_stdout(log),
             ):
                 result = whole_run.train_run(
-                    # A copy, because training empties it.
+                    # A copy of the data, because training empties it.
                     config,
                     self.data.select(_SPLITS),
                     folder,

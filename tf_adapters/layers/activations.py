@@ -3,7 +3,6 @@
 from collections.abc import Callable
 import math
 import typing
-from typing import Any
 
 import keras
 from keras import ops
@@ -14,7 +13,7 @@ from tf_adapters.common.types import Tensor
 HALF = ("bfloat16", "float16")
 
 
-def gelu(x: Tensor):
+def gelu(x: Tensor) -> Tensor:
     """Computes the Gaussian error linear unit in its exact form, `x Phi(x)`.
 
     The operations, with erf, are in the order that TensorFlow's graph optimizer
@@ -24,25 +23,26 @@ def gelu(x: Tensor):
     return _in_float32(lambda x: (ops.erf(x * math.sqrt(0.5)) + 1) * 0.5 * x, x)
 
 
-def gelu_tanh(x: Tensor):
+def gelu_tanh(x: Tensor) -> Tensor:
     """Computes GELU in its tanh form (`gelu_new`), as BERT's code does."""
     return _in_float32(lambda x: ops.gelu(x, approximate=True), x)
 
 
-def gated(activation):
-    """Returns the function `activation(a) * b` of `[a, b]` on the last axis.
+def gated(activation: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """Returns the function `[a, b] -> activation(a) * b`.
 
-    With GELU it is GeGLU (Shazeer 2020, arXiv:2002.05202).
+    `a` and `b` are the halves of the last axis. With GELU, this is GeGLU
+    (Shazeer 2020, arXiv:2002.05202).
     """
 
-    def function(x: Tensor):
+    def function(x: Tensor) -> Tensor:
         activated, gate = ops.split(x, 2, axis=-1)
         return activation(activated) * gate
 
     return function
 
 
-def _in_float32(function: Callable[..., Any], x: Tensor):
+def _in_float32(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """Computes a function in float32 if `x` is in half precision.
 
     The result has the type of `x`. Both forms of GELU cancel numbers close to 1
@@ -67,7 +67,7 @@ ACTIVATIONS = {
 Activation = typing.Literal[tuple(ACTIVATIONS)]
 
 
-def get_activation(name: str):
+def get_activation(name: str) -> Callable[[Tensor], Tensor]:
     """Returns the activation called `name`.
 
     Raises:

@@ -1,14 +1,20 @@
 """The two layers of AdapterBias: a vector, and a weight for each token."""
 
+from collections.abc import Sequence
 import math
+import typing
 from typing import Any
 
 import keras
 from keras import ops
 
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.hard_concrete import HardConcreteGates
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -24,10 +30,10 @@ class Vector(Float32Layer):
         super().__init__(**kwargs)
         self.width = width
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: Sequence[Any] | None = None) -> None:
         self.vector = self.add_weight((self.width,), "zeros", name="vector")
 
-    def call(self):
+    def call(self) -> Tensor:
         return ops.convert_to_tensor(self.vector)
 
 
@@ -54,7 +60,7 @@ class TokenWeight(Float32Layer):
     def __init__(
         self,
         input_width: int,
-        gates: HardConcreteGates | None = None,
+        gates: dict[str, float] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -65,7 +71,7 @@ class TokenWeight(Float32Layer):
                 (input_width + 1,), name="gates", **gates
             )
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: Sequence[Any] | None = None) -> None:
         # PyTorch's default for a linear layer, as in the authors' code.
         limit = 1 / math.sqrt(self.input_width)
         uniform = keras.initializers.RandomUniform(-limit, limit)
@@ -76,7 +82,9 @@ class TokenWeight(Float32Layer):
         if self.gates is not None and not self.gates.built:
             self.gates.build(None)
 
-    def call(self, inputs: Any, seeds=None):
+    def call(
+        self, inputs: Tensor, seeds: "StatelessSeeds | None" = None
+    ) -> Tensor:
         kernel, bias = self.kernel, self.bias
         if self.gates is not None:
             gates = ops.cast(self.gates.call(seeds), kernel.dtype)

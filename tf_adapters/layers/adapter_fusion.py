@@ -1,5 +1,6 @@
 """AdapterFusion: attention of each token over several frozen adapters."""
 
+from collections.abc import Sequence
 import math
 import typing
 from typing import Any
@@ -35,9 +36,9 @@ class AdapterFusion(Float32Layer):
     `a_n . U_n^T g + b_n . g` with `g = K^T q`, and the sum is one product of
     all `p_n a_n` with all `U_n`. Memory therefore grows with `N m` instead of
     `N d`. In addition to the adapters, each token costs three products with
-    matrices of shape `(d, d)`, for any `N`. In training, and if there are more
-    tokens than the `N m` units, the weights are multiplied with each other
-    first, and a token costs none of these products.
+    matrices of shape `(d, d)`, for any `N`. In training, and in float32 also if
+    there are more tokens than the `N m` units, the weights are multiplied with
+    each other first, and a token costs none of these products.
 
     The adapters' weights are frozen. The fusion trains `3 d^2 + d` weights, or
     `2 d^2 + d` if `value` is `"static"`.
@@ -93,17 +94,17 @@ class AdapterFusion(Float32Layer):
         self.value = value
         self._activation = activations.get_activation(activation)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Sequence[Any]) -> None:
         width, stacked = input_shape[-1], self.num_adapters * self.units
 
-        def frozen(shape, name: str):
+        def frozen(shape: tuple[int, ...], name: str) -> keras.Variable:
             return self.add_weight(shape, "zeros", name=name, trainable=False)
 
         self.down_kernel = frozen((width, stacked), "down_kernel")
         self.down_bias = frozen((stacked,), "down_bias")
         self.up_kernel = frozen((stacked, width), "up_kernel")
         self.up_bias = frozen((self.num_adapters, width), "up_bias")
-        # As in the authors' library; the paper gives only the start of V.
+        # As in the authors' library. The paper specifies only how `V` starts.
         normal = keras.initializers.RandomNormal(stddev=0.02)
         self.query_kernel = self.add_weight(
             (width, width), normal, name="query_kernel"
@@ -117,14 +118,21 @@ class AdapterFusion(Float32Layer):
                 (width, width), self._start_of_value, name="value_kernel"
             )
 
-    def _start_of_value(self, shape, dtype=None):
+    def _start_of_value(
+        self, shape: tuple[int, ...], dtype: str | None = None
+    ) -> Tensor:
         off_diagonal = 1e-6
         if self.value_start == "random":
             off_diagonal *= keras.random.normal(shape, dtype=dtype)
         eye = ops.eye(shape[0], dtype=dtype)
         return eye + off_diagonal * (1 - eye)
 
-    def call(self, inputs: Any, chosen=None, training: bool | None = None):
+    def call(
+        self,
+        inputs: Tensor,
+        chosen: Tensor | None = None,
+        training: bool | None = None,
+    ) -> tuple[Tensor, Tensor]:
         down_kernel, down_bias, *up = self._stacks(chosen)
         activation = dense(inputs, down_kernel, down_bias, self._activation)
         arguments = (inputs, activation, *up)
@@ -143,9 +151,13 @@ class AdapterFusion(Float32Layer):
         )
 
     def _tokens_first(
-        self, inputs: Any, activation, up_kernel: Tensor, up_bias: Tensor
-    ):
-        """Multiplies the tokens by one weight matrix after the other."""
+        self,
+        inputs: Tensor,
+        activation: Tensor,
+        up_kernel: Tensor,
+        up_bias: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Multiplies the tokens by each weight matrix in turn."""
         query = dense(inputs, self.query_kernel, self.query_bias)
         key_query = dense(query, ops.transpose(self.key_kernel))
         seen = dense(key_query, ops.transpose(up_kernel))
@@ -157,8 +169,12 @@ class AdapterFusion(Float32Layer):
         return mixed, weights
 
     def _weights_first(
-        self, inputs: Any, activation, up_kernel: Tensor, up_bias: Tensor
-    ):
+        self,
+        inputs: Tensor,
+        activation: Tensor,
+        up_kernel: Tensor,
+        up_bias: Tensor,
+    ) -> tuple[Tensor, Tensor]:
         """Multiplies weights with each other, then the tokens by the result.
 
         The outputs equal those of `_tokens_first` up to rounding. Tokens are
@@ -166,7 +182,7 @@ class AdapterFusion(Float32Layer):
         all the weights.
         """
 
-        def query(up):
+        def query(up: Tensor) -> Tensor:
             keys = ops.transpose(ops.matmul(up, self.key_kernel))
             kernel = ops.matmul(self.query_kernel, keys)
             return dense(inputs, kernel, ops.matmul(self.query_bias, keys))
@@ -177,7 +193,7 @@ class AdapterFusion(Float32Layer):
             up_bias = ops.matmul(up_bias, self.value_kernel)
         return self._mix(activation, weights, up_kernel, up_bias), weights
 
-    def _stacks(self, chosen):
+    def _stacks(self, chosen: Tensor | None) -> Sequence[Tensor]:
         """Returns the stacked weights of all or of the chosen adapters."""
         stacks = (
             self.down_kernel,
@@ -198,18 +214,26 @@ class AdapterFusion(Float32Layer):
             )
         ]
 
-    def _weights(self, activation, seen, biases):
+    def _weights(
+        self, activation: Tensor, seen: Tensor, biases: Tensor
+    ) -> Tensor:
         """Returns `p` from `a_n`, `U_n^T g` and `b_n . g`."""
         products = self._by_adapter(activation * seen)
         return softmax(ops.sum(products, axis=-1) + biases)
 
-    def _mix(self, activation, weights, up_kernel: Tensor, up_bias: Tensor):
+    def _mix(
+        self,
+        activation: Tensor,
+        weights: Tensor,
+        up_kernel: Tensor,
+        up_bias: Tensor,
+    ) -> Tensor:
         """Returns `sum_n p_n z_n`, of shape `(batch, tokens, d)`."""
         weighted = self._by_adapter(activation) * weights[..., None]
         weighted = ops.reshape(weighted, ops.shape(activation))
         return dense(weighted, up_kernel) + dense(weights, up_bias)
 
-    def _by_adapter(self, activation) -> Tensor:
+    def _by_adapter(self, activation: Tensor) -> Tensor:
         count = activation.shape[-1] // self.units
         shape = (*ops.shape(activation)[:-1], count, self.units)
         return ops.reshape(activation, shape)

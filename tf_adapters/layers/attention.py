@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from tf_adapters.common.types import Tensor
+from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.layers.stateless_seeds import dropout
 
 
@@ -27,7 +28,13 @@ class NoPositions:
     blocks a Keras layer with this method.
     """
 
-    def relate(self, query: Tensor, key, project: Callable[..., Tensor], drop):
+    def relate(
+        self,
+        query: Tensor,
+        key: Tensor,
+        project: Callable[[str, Tensor], Tensor],
+        drop: Callable[[Tensor], Tensor],
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Returns the query, key and bias for the attention scores.
 
         Args:
@@ -48,18 +55,18 @@ class NoPositions:
 def by_head(x: Tensor, num_heads: int) -> Tensor:
     """Reshapes `(batch, tokens, d)` to `(batch, heads, tokens, d / heads)`."""
     head_width = x.shape[-1] // num_heads
-    # Converters to ONNX follow one unknown dimension, not two.
+    # Converters to ONNX can follow only one unknown dimension.
     x = ops.reshape(x, (ops.shape(x)[0], -1, num_heads, head_width))
     return ops.transpose(x, (0, 2, 1, 3))
 
 
 def attention_weights(
     query: Tensor,
-    key,
+    key: Tensor,
     num_heads: int,
     padding_mask: Tensor,
-    bias: Tensor = None,
-):
+    bias: Tensor | None = None,
+) -> Tensor:
     """Returns `softmax(q k / sqrt(head width) + bias)`, per head.
 
     Args:
@@ -85,7 +92,7 @@ def attention_weights(
     return softmax(scores + blocked[:, None, None, :] * least)
 
 
-def mix(weights, value) -> Tensor:
+def mix(weights: Tensor, value: Tensor) -> Tensor:
     """Returns the weighted sums of the values, per head.
 
     Args:
@@ -102,14 +109,14 @@ def mix(weights, value) -> Tensor:
 
 def attention(
     query: Tensor,
-    key,
-    value,
+    key: Tensor,
+    value: Tensor,
     num_heads: int,
     padding_mask: Tensor,
     dropout_rate: float = 0,
-    seeds=None,
-    bias: Tensor = None,
-):
+    seeds: StatelessSeeds | None = None,
+    bias: Tensor | None = None,
+) -> Tensor:
     """Computes multi-head attention.
 
     Args:

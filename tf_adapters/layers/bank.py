@@ -1,5 +1,6 @@
-"""Stacks of several adapters of one kind, of which each example uses one."""
+"""Stacks of adapters of one kind. Each example uses one adapter."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -42,7 +43,7 @@ class BankBottleneck(Float32Layer):
         self.units = units
         self._activation = activations.get_activation(activation)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Sequence[Any]) -> None:
         width, number = input_shape[-1], self.num_adapters
         for name, shape in (
             ("down_kernel", (number, width, self.units)),
@@ -52,8 +53,8 @@ class BankBottleneck(Float32Layer):
         ):
             setattr(self, name, self.add_weight(shape, "zeros", name=name))
 
-    def call(self, inputs: Any, adapter_ids: Tensor):
-        def of_example(weight) -> Tensor:
+    def call(self, inputs: Tensor, adapter_ids: Tensor) -> Tensor:
+        def of_example(weight: Tensor) -> Tensor:
             chosen = ops.take(weight, adapter_ids, axis=0)
             return ops.cast(chosen, inputs.dtype)
 
@@ -79,12 +80,12 @@ class BankNorm(Float32Layer):
         super().__init__(**{"trainable": False, **kwargs})
         self.num_adapters = num_adapters
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Sequence[Any]) -> None:
         shape = (self.num_adapters, input_shape[-1])
         self.gammas = self.add_weight(shape, "ones", name="gammas")
         self.betas = self.add_weight(shape, "zeros", name="betas")
 
-    def call(self, adapter_ids: Tensor):
+    def call(self, adapter_ids: Tensor) -> tuple[Tensor, Tensor]:
         """Returns gamma and beta of each example, each `(batch, 1, d)`."""
         return (
             ops.take(self.gammas, adapter_ids, axis=0)[:, None],
@@ -121,7 +122,7 @@ class BankHead(Float32Layer):
         self.num_adapters = num_adapters
         self.num_outputs = num_outputs
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Sequence[Any]) -> None:
         number, outputs = self.num_adapters, self.num_outputs
         self.kernel = self.add_weight(
             (number, input_shape[-1], outputs), "zeros", name="kernel"
@@ -129,18 +130,20 @@ class BankHead(Float32Layer):
         self.bias = self.add_weight((number, outputs), "zeros", name="bias")
 
     @property
-    def output_shape(self):
+    def output_shape(self) -> tuple[None, int]:
         """For Keras's `summary`."""
         return (None, self.num_outputs)
 
-    def call(self, inputs: Any, adapter_ids: Tensor):
+    def call(self, inputs: Tensor, adapter_ids: Tensor) -> Tensor:
         inputs = ops.cast(inputs, "float32")
         kernel = ops.take(self.kernel, adapter_ids, axis=0)
         product = ops.matmul(inputs[:, None], kernel)[:, 0]
         return product + ops.take(self.bias, adapter_ids, axis=0)
 
 
-def norm_weights(norm, adapter_ids: Tensor):
+def norm_weights(
+    norm: keras.layers.LayerNormalization | BankNorm, adapter_ids: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
     """Returns gamma and beta of a layer norm.
 
     Args:

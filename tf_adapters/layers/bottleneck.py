@@ -1,5 +1,6 @@
 """The two-layer bottleneck shared by every bottleneck adapter."""
 
+from collections.abc import Sequence
 import math
 import typing
 from typing import Any
@@ -8,6 +9,7 @@ import keras
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
@@ -79,7 +81,7 @@ class Bottleneck(Float32Layer):
         self.init_stddev = init_stddev
         self._activation = activations.get_activation(activation)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Sequence[Any]) -> None:
         width = input_shape[-1]
         down, up = self._initializers(width)
         self.down_kernel = self.add_weight(
@@ -93,7 +95,9 @@ class Bottleneck(Float32Layer):
         )
         self.up_bias = self.add_weight((width,), "zeros", name="up_bias")
 
-    def _initializers(self, width: int):
+    def _initializers(
+        self, width: int
+    ) -> tuple[keras.Initializer, keras.Initializer | str]:
         if self.initialization == "zero_up":
             limit = 1 / math.sqrt(width)
             return keras.initializers.RandomUniform(-limit, limit), "zeros"
@@ -106,9 +110,9 @@ class Bottleneck(Float32Layer):
             initializer(stddev=self.init_stddev),
         )
 
-    def call(self, inputs: Any):
+    def call(self, inputs: Tensor) -> Tensor:
         return dense(self.activations(inputs), self.up_kernel, self.up_bias)
 
-    def activations(self, inputs: Any):
+    def activations(self, inputs: Tensor) -> Tensor:
         """Returns the activations of the bottleneck's units, `(..., units)`."""
         return dense(inputs, self.down_kernel, self.down_bias, self._activation)

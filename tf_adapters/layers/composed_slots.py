@@ -1,12 +1,14 @@
 """Several slots at one place: applied in sequence, or averaged."""
 
 from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers.context import Context
+from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.slot_of_layers import SlotGivenLayers
 
 
@@ -21,7 +23,7 @@ class StackSlot(SlotGivenLayers):
 
     arguments = ("members",)
 
-    def __init__(self, members, **kwargs: Any) -> None:
+    def __init__(self, members: Sequence[Slot], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.members = list(members)
         self.needs_all_tokens = any(slot.needs_all_tokens for slot in members)
@@ -32,7 +34,7 @@ class StackSlot(SlotGivenLayers):
         x: Tensor,
         context: Context | None = None,
         training: bool | None = None,
-    ):
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         probes = {}
         for slot in self.members:
             x, found = slot(x, context=context, training=training)
@@ -56,8 +58,8 @@ class AverageSlot(StackSlot):
 
     def __init__(
         self,
-        members,
-        weights_of_members,
+        members: Sequence[Slot],
+        weights_of_members: Sequence[float],
         own_weight: float = 0.0,
         **kwargs: Any,
     ) -> None:
@@ -70,7 +72,7 @@ class AverageSlot(StackSlot):
         x: Tensor,
         context: Context | None = None,
         training: bool | None = None,
-    ):
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         total = self.own_weight * x
         for slot, weight in zip(
             self.members, self.weights_of_members, strict=True
@@ -87,10 +89,10 @@ class AverageOfProjections(AverageSlot):
     def call(
         self,
         x: Tensor,
-        project: Callable[..., Tensor] | None = None,
+        project: Callable[[Tensor], Tensor] | None = None,
         context: Context | None = None,
         training: bool | None = None,
-    ):
+    ) -> Tensor:
         total = self.own_weight * project(x) if self.own_weight else 0.0
         for slot, weight in zip(
             self.members, self.weights_of_members, strict=True

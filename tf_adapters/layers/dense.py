@@ -1,5 +1,7 @@
 """A fast linear layer for token vectors, as a function."""
 
+from collections.abc import Callable
+from collections.abc import Iterator
 import contextlib
 import contextvars
 
@@ -11,8 +13,8 @@ _KEEPS_TOKENS = contextvars.ContextVar("keeps_tokens", default=False)
 
 
 @contextlib.contextmanager
-def without_flattening():
-    """Makes `dense` multiply without flattening the tokens, in its block.
+def without_flattening() -> Iterator[None]:
+    """Stops `dense` from flattening the tokens, within a `with` statement.
 
     Converters of graphs to other formats cannot follow the reshaping of a
     tensor whose batch size and length are unknown.
@@ -25,7 +27,10 @@ def without_flattening():
 
 
 def dense(
-    x: Tensor, kernel: Tensor, bias: Tensor = None, activation=None
+    x: Tensor,
+    kernel: Tensor,
+    bias: Tensor | None = None,
+    activation: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
     """Computes `activation(x kernel + bias)` over the last axis.
 
@@ -38,8 +43,8 @@ def dense(
         x: Float tensor of shape `(..., d)`.
         kernel: Weights of shape `(d, m)`, which are cast to the type of `x`.
         bias: Weights of shape `(m,)`, or `None` (default).
-        activation: Function of `(..., m)`, or `None` (default). Gated ones
-            return fewer channels.
+        activation: Function of `(..., m)`, or `None` (default). Gated
+            activations return fewer channels.
 
     Returns:
         Float tensor of shape `(..., m)`.
@@ -51,7 +56,12 @@ def dense(
     return ops.reshape(flat, (*ops.shape(x)[:-1], flat.shape[-1]))
 
 
-def _product(x, kernel, bias, activation):
+def _product(
+    x: Tensor,
+    kernel: Tensor,
+    bias: Tensor | None,
+    activation: Callable[[Tensor], Tensor] | None,
+) -> Tensor:
     x = ops.matmul(x, ops.cast(kernel, x.dtype))
     if bias is not None:
         x = ops.add(x, ops.cast(bias, x.dtype))

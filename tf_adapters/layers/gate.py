@@ -1,5 +1,6 @@
 """A gate that scales what a method adds to a text."""
 
+from collections.abc import Sequence
 import math
 from typing import Any
 
@@ -31,7 +32,7 @@ class TextGate(Float32Layer):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Sequence[Any]) -> None:
         width = input_shape[-1]
         limit = 1 / math.sqrt(width)
         self.kernel = self.add_weight(
@@ -43,7 +44,7 @@ class TextGate(Float32Layer):
             (1,), keras.initializers.RandomUniform(-limit, limit), name="bias"
         )
 
-    def call(self, x: Tensor, padding_mask: Tensor):
+    def call(self, x: Tensor, padding_mask: Tensor) -> Tensor:
         opened = ops.sigmoid(dense(x, self.kernel, self.bias))
         is_token = ops.cast(padding_mask, x.dtype)[..., None]
         # A missing choice of a question has no tokens. Its gate has no effect,

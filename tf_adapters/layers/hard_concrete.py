@@ -1,5 +1,6 @@
 """Gates with a hard-concrete distribution, which can close exactly."""
 
+from collections.abc import Sequence
 import math
 from typing import Any
 
@@ -54,9 +55,9 @@ class HardConcreteGates(Float32Layer):
 
     def __init__(
         self,
-        shape,
-        temperature=2 / 3,
-        stretch_low=-0.1,
+        shape: Sequence[int],
+        temperature: float = 2 / 3,
+        stretch_low: float = -0.1,
         stretch_high: float = 1.1,
         learning_rate_multiplier: float = 1.0,
         initial_log_alpha: float = 0.0,
@@ -76,7 +77,7 @@ class HardConcreteGates(Float32Layer):
         self.learning_rate_multiplier = learning_rate_multiplier
         self.initial_log_alpha = initial_log_alpha
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: Sequence[Any] | None = None) -> None:
         initial = self.initial_log_alpha / self.learning_rate_multiplier
         self.scaled_log_alpha = self.add_weight(
             self.shape,
@@ -84,7 +85,7 @@ class HardConcreteGates(Float32Layer):
             name="scaled_log_alpha",
         )
 
-    def fix(self, is_open) -> None:
+    def fix(self, is_open: bool | np.ndarray) -> None:
         """Fixes the gates at 1 or 0, also for training.
 
         Args:
@@ -97,7 +98,7 @@ class HardConcreteGates(Float32Layer):
         )
 
     def reopen(self) -> None:
-        """Makes gates trainable again that an earlier training left at 0 or 1.
+        """Makes gates trainable again after an earlier training fixed them.
 
         Closed gates return to their initial logit. Open gates stay open, at a
         logit that is small enough for training to change it.
@@ -111,14 +112,14 @@ class HardConcreteGates(Float32Layer):
         self.scaled_log_alpha.assign(log_alpha / self.learning_rate_multiplier)
 
     @property
-    def log_alpha(self):
+    def log_alpha(self) -> Tensor:
         """The float32 logits of the gates, of the layer's shape."""
         return (
             ops.convert_to_tensor(self.scaled_log_alpha, "float32")
             * self.learning_rate_multiplier
         )
 
-    def call(self, seeds=None):
+    def call(self, seeds: keras.random.SeedGenerator | None = None) -> Tensor:
         """Returns the gates, of the layer's shape, in float32.
 
         Args:

@@ -1,5 +1,7 @@
 """Mixout: random neurons use their initial outgoing weights for a step."""
 
+from collections.abc import Sequence
+import typing
 from typing import Any
 
 import keras
@@ -9,6 +11,9 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers import reparameterization
 from tf_adapters.layers.float32_layer import Float32Layer
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -39,7 +44,11 @@ class Mixout(Float32Layer):
     replaces_dropout = True
 
     def __init__(
-        self, shape, rate: float, num_input_axes: int = 1, **kwargs: Any
+        self,
+        shape: Sequence[int],
+        rate: float,
+        num_input_axes: int = 1,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         if not 0 <= rate < 1:
@@ -54,16 +63,18 @@ class Mixout(Float32Layer):
             *[1] * (len(self.shape) - num_input_axes),
         )
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: Sequence[Any] | None = None) -> None:
         self.initial = self.add_weight(
             self.shape, "zeros", trainable=False, name="initial"
         )
 
-    def start_from(self, value) -> None:
+    def start_from(self, value: Tensor) -> None:
         """Sets the initial value of the kernel."""
         self.initial.assign(value)
 
-    def call(self, value, seeds=None):
+    def call(
+        self, value: Tensor, seeds: "StatelessSeeds | None" = None
+    ) -> Tensor:
         if seeds is None:
             return value
         noise = keras.random.uniform(self.gates_shape, seed=seeds)
@@ -73,7 +84,9 @@ class Mixout(Float32Layer):
         return (mixed - self.rate * initial) / (1 - self.rate)
 
 
-def mixout_pairs(rate: float, kernels, model):
+def mixout_pairs(
+    rate: float, kernels: list[tuple[keras.Variable, int]], model: Any
+) -> list[tuple[keras.Variable, keras.layers.Layer]]:
     """Returns pairs of a kernel and its `Mixout`.
 
     The list is empty if `rate` is 0. Otherwise it includes the head's kernel
@@ -96,7 +109,7 @@ def mixout_pairs(rate: float, kernels, model):
     ]
 
 
-def _mixout(kernel: Tensor, rate: float, num_input_axes: int):
+def _mixout(kernel: keras.Variable, rate: float, num_input_axes: int) -> Mixout:
     name = reparameterization.name_for(kernel)
     layer = Mixout(kernel.shape, rate, num_input_axes, name=name)
     layer.build()

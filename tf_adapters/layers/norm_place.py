@@ -3,6 +3,9 @@
 Let `f` be a sublayer, `s` the slot after it and `h` the vectors that come in.
 """
 
+from collections.abc import Callable
+
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers.slot import BLOCK_PLACES
 
 _AFTER_NORM = ("after_attention_norm", "after_ffn_norm")
@@ -14,15 +17,17 @@ class PostNorm:
     places = BLOCK_PLACES
     hint = ""
 
-    def read(self, h, norm):
+    def read(self, h: Tensor, norm: Callable[[Tensor], Tensor]) -> Tensor:
         """Returns the input of the sublayer."""
         return h
 
-    def write(self, total, norm):
+    def write(self, total: Tensor, norm: Callable[[Tensor], Tensor]) -> Tensor:
         """Returns the new vectors, given the sum of residual and output."""
         return norm(total)
 
-    def for_slot(self, norm):
+    def for_slot(
+        self, norm: Callable[[Tensor], Tensor]
+    ) -> Callable[[Tensor], Tensor]:
         """Returns the norm that follows the slot, or `None`."""
         return norm
 
@@ -36,15 +41,15 @@ class PreNorm:
         "nothing can be attached after a norm."
     )
 
-    def read(self, h, norm):
+    def read(self, h: Tensor, norm: Callable[[Tensor], Tensor]) -> Tensor:
         """Returns the input of the sublayer."""
         return norm(h)
 
-    def write(self, total, norm):
+    def write(self, total: Tensor, norm: Callable[[Tensor], Tensor]) -> Tensor:
         """Returns the new vectors, given the sum of residual and output."""
         return total
 
-    def for_slot(self, norm) -> None:
+    def for_slot(self, norm: Callable[[Tensor], Tensor]) -> None:
         """Returns the norm that follows the slot, or `None`."""
         return None
 

@@ -5,7 +5,9 @@ from keras import ops
 from tf_adapters.common.types import Tensor
 
 
-def layer_norm(x: Tensor, gamma, beta, epsilon) -> Tensor:
+def layer_norm(
+    x: Tensor, gamma: Tensor, beta: Tensor | None, epsilon: float
+) -> Tensor:
     """Computes `gamma (x - mean) / sqrt(variance + epsilon) + beta`.
 
     Mean and variance are over the last axis. They are computed in float32 for

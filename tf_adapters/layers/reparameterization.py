@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Sequence
 import contextlib
+import typing
 from typing import Any
 
 import keras
@@ -10,20 +12,25 @@ from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers.float32_layer import Float32Layer
 
-# Replaces the slashes of a variable's path in the name of its layer. Keras does
-# not allow slashes in names, and PyTorch does not allow dots. Adapter folders
-# use dots instead, and always have.
+if typing.TYPE_CHECKING:
+    from tf_adapters.layers.slot import Slot
+    from tf_adapters.layers.stateless_seeds import StatelessSeeds
+
+# Replaces the slashes of a variable's path in a layer's name. Keras does not
+# allow slashes in names, and PyTorch does not allow dots. Adapter folders of
+# all versions use dots instead.
 _SEPARATOR = "--"
 
 
-def name_for(variable):
+def name_for(variable: keras.Variable) -> str:
     """Returns the name for the layer that computes a variable's value."""
     return variable.path.replace("/", _SEPARATOR)
 
 
-def stored_name(variable):
+def stored_name(variable: keras.Variable) -> str:
     """Returns a variable's name in adapter folders and checkpoints."""
     return variable.path.replace(_SEPARATOR, ".")
 
@@ -37,7 +44,7 @@ class InnerScope(keras.StatelessScope):
     constant without a gradient.
     """
 
-    def get_current_value(self, variable):
+    def get_current_value(self, variable: keras.Variable) -> Tensor | None:
         value = super().get_current_value(variable)
         if value is None and self.original_scope is not None:
             return self.original_scope.get_current_value(variable)
@@ -66,7 +73,12 @@ class Reparameterization(Float32Layer):
         **kwargs: See `keras.layers.Layer`.
     """
 
-    def __init__(self, pairs=(), folds=tuple, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        pairs: Sequence[tuple[keras.Variable, keras.layers.Layer]] = (),
+        folds: "Callable[[], Sequence[tuple[keras.Variable, Slot]]]" = tuple,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.functions = [function for _, function in pairs]
         # Wrapped in a function: Keras would track variables in an attribute as
@@ -76,16 +88,16 @@ class Reparameterization(Float32Layer):
         self._before_fold = None
         self.build(())
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Sequence[Any] | None) -> None:
         """Does nothing; Keras's `summary` requires the method."""
 
     @property
-    def output_shape(self):
+    def output_shape(self) -> tuple[()]:
         """An empty shape, for Keras's `summary`; the layer has no output."""
         return ()
 
     @property
-    def replaces_dropout(self):
+    def replaces_dropout(self) -> bool:
         """Whether the model's dropout is disabled in training."""
         return any(map(_replaces_dropout, self.functions))
 
@@ -94,18 +106,22 @@ class Reparameterization(Float32Layer):
         """Whether `fold` has written the evaluation values to the variables."""
         return self._before_fold is not None
 
-    def _active(self, in_training):
+    def _active(
+        self, in_training: bool
+    ) -> list[tuple[keras.Variable, keras.layers.Layer]]:
         return [
             (variable, function)
             for variable, function in self._pairs()
             if in_training or not _replaces_dropout(function)
         ]
 
-    def computed(self):
-        """Returns the variables that have a function."""
+    def computed(self) -> list[keras.Variable]:
+        """Returns the variables whose values a function computes."""
         return [variable for variable, _ in self._pairs()]
 
-    def scope(self, seeds=None):
+    def scope(
+        self, seeds: "StatelessSeeds | None" = None
+    ) -> contextlib.AbstractContextManager[Any]:
         """Returns a context manager in which variables have computed values.
 
         Args:
@@ -168,7 +184,7 @@ class Reparameterization(Float32Layer):
             slot.is_folded = False
         self._before_fold = None
 
-    def written(self):
+    def written(self) -> list[keras.Variable]:
         """Returns the variables that `fold` writes.
 
         Variables and kernels come first, followed by the weights of the
@@ -190,11 +206,11 @@ class Reparameterization(Float32Layer):
                 self.unfold()
 
     def restart(self) -> None:
-        """Makes the variables' current values the initial ones of mixout."""
+        """Sets mixout's initial values to the variables' current values."""
         for variable, function in self._pairs():
             if hasattr(function, "start_from"):
                 function.start_from(ops.convert_to_numpy(variable))
 
 
-def _replaces_dropout(function: Callable[..., Any]):
+def _replaces_dropout(function: keras.layers.Layer) -> bool:
     return getattr(function, "replaces_dropout", False)

@@ -84,12 +84,12 @@ class Slot(Float32Layer):
         self.has_own_name = kwargs.get("name") is not None
 
     @property
-    def is_merged(self):
+    def is_merged(self) -> bool:
         """The earlier name of `is_folded`."""
         return self.is_folded
 
 
-def check_names(slot) -> None:
+def check_names(slot: Slot) -> None:
     """Checks that all layers of a slot that have weights are named explicitly.
 
     Names that Keras generates differ each time, so an adapter folder with them

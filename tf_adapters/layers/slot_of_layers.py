@@ -1,5 +1,7 @@
 """Base classes of slots that contain layers."""
 
+from collections.abc import Sequence
+import typing
 from typing import Any
 
 import keras
@@ -8,9 +10,9 @@ from tf_adapters.layers.slot import Slot
 
 
 class SlotOfLayers(Slot):
-    """A slot that builds its layers with its own input shape."""
+    """A slot that builds its layers with the slot's own input shape."""
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: Sequence[Any] | None = None) -> None:
         for layer in self._flatten_layers(include_self=False, recursive=False):
             # Blocks may share a layer.
             if not layer.built:
@@ -35,7 +37,7 @@ class SlotGivenLayers(SlotOfLayers):
         return {**super().get_config(), **values}
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]):
+    def from_config(cls, config: dict[str, Any]) -> typing.Self:
         values = {
             name: keras.saving.deserialize_keras_object(config[name])
             for name in cls.arguments

@@ -28,11 +28,11 @@ class StatelessSeeds(keras.random.SeedGenerator):
 
     DRAWS_PER_PASS = 1 << 10
     PLACES = 1 << 16
-    # Draws that are kept free for `of_step` and for sequences that start up to
-    # 2 later.
+    # Draws that are kept free: for `of_step`, and because sequences start at up
+    # to `seed + 2`.
     _RESERVED = 3
 
-    def __init__(self, seed) -> None:
+    def __init__(self, seed: Tensor) -> None:
         # The parent's constructor is not called: it would create the state
         # variable that this class avoids. Keras's PyTorch backend reads
         # `_initial_seed` and interprets `None` as a generator without a seed.
@@ -40,7 +40,7 @@ class StatelessSeeds(keras.random.SeedGenerator):
         self.seed = ops.convert_to_tensor(seed)
         self.draws = 0
 
-    def next(self, ordered: bool = True):
+    def next(self, ordered: bool = True) -> Tensor:
         """Returns the seed of the next draw, an integer tensor `(2,)`."""
         has_room = self.draws < self.DRAWS_PER_PASS - self._RESERVED
         start = self.seed if has_room else self._drawn_seed()
@@ -53,17 +53,17 @@ class StatelessSeeds(keras.random.SeedGenerator):
         return seed
 
     def _drawn_seed(self) -> Tensor:
-        # The seed before the first one, which is not used otherwise.
+        # The seed before the first draw's, which has no other use.
         before = StatelessSeeds(self.seed - self._pair(0, 1))
         drawn = keras.random.randint((2,), 0, 2**31 - 1, seed=before)
         return ops.cast(drawn, self.seed.dtype)
 
-    def _pair(self, first, second) -> Tensor:
+    def _pair(self, first: int, second: int) -> Tensor:
         return ops.convert_to_tensor(
             np.array([first, second]), dtype=self.seed.dtype
         )
 
-    def of_step(self):
+    def of_step(self) -> "StatelessSeeds":
         """Returns `StatelessSeeds` for draws that are equal across a step.
 
         All layers, on all replicas and in all parts of the batch, draw the same
@@ -74,8 +74,8 @@ class StatelessSeeds(keras.random.SeedGenerator):
         return StatelessSeeds(self.seed - place + last)
 
 
-# Maximum number of replicas times parts of a batch. Each takes four numbers, of
-# which the sequences of a pass use three.
+# Maximum number of replicas times parts of a batch. Each place takes four
+# numbers; the sequences of a pass use three of them.
 MAX_PLACES = StatelessSeeds.PLACES // 4
 MAX_SEED = 2**32 - 1
 # 2**32 divided by the square of the golden ratio, so its first multiples are
@@ -83,7 +83,7 @@ MAX_SEED = 2**32 - 1
 _FAR = 1_640_531_527
 
 
-def pass_seed(run, place, step):
+def pass_seed(run: int | Tensor, place: Tensor, step: Tensor) -> Tensor:
     """Returns the seed of a forward pass, an integer tensor of shape `(2,)`.
 
     The first number has 16 bits for the run's seed and 16 bits for the place.
@@ -108,7 +108,7 @@ def pass_seed(run, place, step):
     return seed
 
 
-def dropout(x: Tensor, rate: float, seeds):
+def dropout(x: Tensor, rate: float, seeds: StatelessSeeds | None) -> Tensor:
     """Applies inverted dropout, or returns `x` itself if `seeds` is `None`.
 
     Args:

@@ -1,12 +1,23 @@
 """Records the unit activations of bottleneck adapters for given texts."""
 
+from __future__ import annotations
+
+import typing
+from typing import Any
+
 import keras
 import numpy as np
 
+from tf_adapters.common.types import Tensor
+from tf_adapters.layers.context import Context
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.support import bottleneck_slots
+from tf_adapters.methods.support.bottleneck_slots import BottleneckSlot
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.encoder_model import as_sequences
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.models.adapter_model import AdapterModel
 
 _ROWS_AT_ONCE = 64
 
@@ -19,19 +30,26 @@ class UnitsProbe(Slot):
         **kwargs: See `keras.layers.Layer`.
     """
 
-    def __init__(self, slot, **kwargs):
+    def __init__(self, slot: BottleneckSlot, **kwargs: Any) -> None:
         super().__init__(name=f"{slot.name}_probe", **kwargs)
         self.slot = slot
         self.built = True
 
-    def call(self, x, context=None, training=None):
+    def call(
+        self,
+        x: Tensor,
+        context: Context | None = None,
+        training: bool | None = None,
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         read = bottleneck_slots.read(self.slot.reads, x, context)
         units = self.slot.delta.activations(read)
         x, _ = self.slot(x, context=context, training=training)
         return x, {"units": units}
 
 
-def unit_activations(model, inputs):
+def unit_activations(
+    model: AdapterModel, inputs: dict[str, Tensor]
+) -> dict[str, np.ndarray]:
     """Returns a dict from slot to an array `(tokens, units)`.
 
     Args:

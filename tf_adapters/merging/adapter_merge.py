@@ -1,21 +1,29 @@
-"""Combines the adapters to merge with a way to merge them."""
+"""Merges given adapters in a given way, for any weights."""
 
+from collections.abc import Sequence
 import dataclasses
 import math
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
+from tf_adapters.common.types import Tensor
+from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.merging import activations
 from tf_adapters.merging import arithmetic
 from tf_adapters.merging import matching
 from tf_adapters.merging import mergeable
 from tf_adapters.merging import weights_by_slot
+from tf_adapters.methods import LoRA
 from tf_adapters.methods.method import EncoderShape
+from tf_adapters.methods.method import Method
 from tf_adapters.models.adapter_model import AdapterModel
 
-# Maps each way to whether the weights are divided by their sum.
+# Maps each way to merge to whether the weights are divided by their sum.
 WAYS = {
     "mean": True,
     "matched_mean": True,
@@ -38,8 +46,14 @@ class AdapterMerge:
     """
 
     def __init__(
-        self, adapters, encoder, how, head_of=None, inputs=None, rank=None
-    ):
+        self,
+        adapters: Sequence[str | Path | AdapterModel],
+        encoder: Encoder,
+        how: str,
+        head_of: str | Path | AdapterModel | None = None,
+        inputs: dict[str, Tensor] | None = None,
+        rank: int | None = None,
+    ) -> None:
         check_known("way to merge", how, list(WAYS))
         self.how = how
         self.encoder = encoder
@@ -64,7 +78,7 @@ class AdapterMerge:
                 for slots, member in zip(self.slots, self.members, strict=True)
             ]
 
-    def _checked_rank(self, rank):
+    def _checked_rank(self, rank: int | None) -> int | None:
         if rank is None:
             return None
         most = self._highest_rank()
@@ -77,7 +91,7 @@ class AdapterMerge:
             )
         return rank
 
-    def _highest_rank(self):
+    def _highest_rank(self) -> int:
         """Returns the sum of the members' widths, or of LoRAs' ranks.
 
         A LoRA's rank is also limited by the smaller side of its kernels.
@@ -91,7 +105,9 @@ class AdapterMerge:
         sizes = map(shape.of_projection, self.target.method.projections)
         return min(units, *map(min, sizes))
 
-    def _matched(self, models, inputs):
+    def _matched(
+        self, models: list[AdapterModel], inputs: dict[str, Tensor] | None
+    ) -> list[dict[str, dict[str, np.ndarray]]]:
         if self.is_lora:
             return [
                 matching.matched_loras(slots, self.slots[self.target_index])
@@ -108,8 +124,8 @@ class AdapterMerge:
             for slots, units in zip(self.slots, found, strict=True)
         ]
 
-    def checked_weights(self, weights):
-        """Returns a weight for each adapter; for a mean, their sum is 1."""
+    def checked_weights(self, weights: Sequence[float] | None) -> list[float]:
+        """Returns a weight for each adapter. For a mean, they sum to 1."""
         number, is_mean = len(self.members), WAYS[self.how]
         if weights is None and is_mean:
             weights = [1.0] * number
@@ -127,7 +143,9 @@ class AdapterMerge:
             )
         return [weight / total for weight in weights]
 
-    def make_model(self, weights, **options):
+    def make_model(
+        self, weights: Sequence[float], **options: Any
+    ) -> AdapterModel:
         """Returns the merged `AdapterModel` for the given weights."""
         model = AdapterModel(
             self.encoder, self.method, self.target.head, **options
@@ -136,7 +154,7 @@ class AdapterMerge:
         return model
 
     @property
-    def method(self):
+    def method(self) -> Method:
         """The method of the merged adapter."""
         method = self.target.method
         if not self.joins:
@@ -149,8 +167,10 @@ class AdapterMerge:
             return dataclasses.replace(method, rank=width, alpha=float(width))
         return dataclasses.replace(method, units=width, reduction_factor=None)
 
-    def assign(self, model, weights):
-        """Assigns the merge with other weights to a model of `make_model`."""
+    def assign(
+        self, model: AdapterModel, weights: Sequence[float] | np.ndarray
+    ) -> None:
+        """Merges with new weights into a model that `make_model` returned."""
         tensors = {
             **weights_by_slot.to_tensors(self._combined(weights)),
             **weights_by_slot.of_head(self.target.tensors),
@@ -159,7 +179,9 @@ class AdapterMerge:
             variable.assign(tensors[name])
         model.reparameterization.restart()
 
-    def _combined(self, weights):
+    def _combined(
+        self, weights: Sequence[float] | np.ndarray
+    ) -> dict[str, dict[str, np.ndarray]]:
         if not self.joins:
             return _weighted_sum(self.slots, weights)
         combined = arithmetic.joined(self.slots, weights)
@@ -168,8 +190,11 @@ class AdapterMerge:
         return arithmetic.cut_to_rank(combined, self.rank)
 
 
-def _index_of(head_of, adapters):
-    """Returns the index in `adapters` of `head_of`, by default the last."""
+def _index_of(
+    head_of: str | Path | AdapterModel | None,
+    adapters: Sequence[str | Path | AdapterModel],
+) -> int:
+    """Returns the index of `head_of` in `adapters`, by default the last."""
     if head_of is None:
         return len(adapters) - 1
     for index, adapter in enumerate(adapters):
@@ -182,7 +207,10 @@ def _index_of(head_of, adapters):
     )
 
 
-def _weighted_sum(members, weights):
+def _weighted_sum(
+    members: list[dict[str, dict[str, np.ndarray]]],
+    weights: Sequence[float] | np.ndarray,
+) -> dict[str, dict[str, np.ndarray]]:
     """Returns `sum_i w_i theta_i` for each weight `theta`.
 
     The two factors of a LoRA are summed separately, as in LoraHub (Huang et
@@ -206,7 +234,9 @@ def _weighted_sum(members, weights):
     }
 
 
-def _with_factor(slots, method):
+def _with_factor(
+    slots: dict[str, dict[str, np.ndarray]], method: LoRA
+) -> dict[str, dict[str, np.ndarray]]:
     """Multiplies a LoRA's second factor by `alpha / rank`."""
     factor = method.alpha / method.rank
     return {

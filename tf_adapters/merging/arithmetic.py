@@ -8,13 +8,18 @@ sign of the up-projection only. Flipping all weights would not change a LoRA,
 and would change a bottleneck unpredictably.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tf_adapters.merging.weights_by_slot import UP
 from tf_adapters.methods.support.bottleneck_slots import UNITS_AXIS
 
 
-def joined(members, weights):
+def joined(
+    members: list[dict[str, dict[str, np.ndarray]]],
+    weights: Sequence[float] | np.ndarray,
+) -> dict[str, dict[str, np.ndarray]]:
     """Returns one adapter that computes `sum_i w_i delta_i(x)`.
 
     Args:
@@ -28,7 +33,9 @@ def joined(members, weights):
     }
 
 
-def _joined_slot(members, weights):
+def _joined_slot(
+    members: list[dict[str, np.ndarray]], weights: Sequence[float] | np.ndarray
+) -> dict[str, np.ndarray]:
     scaled = [
         {
             name: array * np.float32(weight) if name in UP else array
@@ -44,8 +51,10 @@ def _joined_slot(members, weights):
     }
 
 
-def cut_to_rank(member, rank):
-    """Returns the LoRA of lower rank with the closest products.
+def cut_to_rank(
+    member: dict[str, dict[str, np.ndarray]], rank: int
+) -> dict[str, dict[str, np.ndarray]]:
+    """Returns the LoRA of a lower rank that best approximates a given LoRA.
 
     Keeps the largest singular values of each product `A B` and puts their
     square roots into both factors. The product itself is never computed.
@@ -57,7 +66,9 @@ def cut_to_rank(member, rank):
     return {slot: _cut_slot(arrays, rank) for slot, arrays in member.items()}
 
 
-def _cut_slot(arrays, rank):
+def _cut_slot(
+    arrays: dict[str, np.ndarray], rank: int
+) -> dict[str, np.ndarray]:
     left, down = np.linalg.qr(arrays["down_kernel"].astype("float64"))
     right, up = np.linalg.qr(arrays["up_kernel"].T.astype("float64"))
     u, values, vh = np.linalg.svd(down @ up.T)

@@ -13,7 +13,11 @@ import scipy.optimize
 from tf_adapters.methods.support.bottleneck_slots import UNITS_AXIS
 
 
-def matched_bottlenecks(member, activations, reference_activations):
+def matched_bottlenecks(
+    member: dict[str, dict[str, np.ndarray]],
+    activations: dict[str, np.ndarray],
+    reference_activations: dict[str, np.ndarray],
+) -> dict[str, dict[str, np.ndarray]]:
     """Returns a bottleneck adapter with its units in another adapter's order.
 
     Args:
@@ -34,7 +38,7 @@ def matched_bottlenecks(member, activations, reference_activations):
     }
 
 
-def correlations(one, other):
+def correlations(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Returns the correlations of all pairs of columns of two arrays.
 
     The correlation of a constant column is 0, for example if a unit is never
@@ -44,14 +48,14 @@ def correlations(one, other):
     return one.T @ other / len(one)
 
 
-def _standardized(columns):
+def _standardized(columns: np.ndarray) -> np.ndarray:
     columns = columns.astype("float64")
     columns = columns - columns.mean(axis=0)
     deviations = columns.std(axis=0)
     return columns / np.where(deviations > 1e-12, deviations, np.inf)
 
 
-def best_order(likeness):
+def best_order(likeness: np.ndarray) -> np.ndarray:
     """Returns, for each row, the column that it is paired with.
 
     Args:
@@ -61,8 +65,11 @@ def best_order(likeness):
     return columns
 
 
-def matched_loras(member, reference):
-    """Returns a LoRA with the order and signs of its ranks as in another one.
+def matched_loras(
+    member: dict[str, dict[str, np.ndarray]],
+    reference: dict[str, dict[str, np.ndarray]],
+) -> dict[str, dict[str, np.ndarray]]:
+    """Returns a LoRA with ranks reordered and signs flipped to match another.
 
     The similarity of two ranks is the inner product of their matrices `a b`, so
     no texts are needed. Only order and sign are matched, although the product
@@ -78,11 +85,13 @@ def matched_loras(member, reference):
     }
 
 
-def _matched_lora(arrays, reference):
+def _matched_lora(
+    arrays: dict[str, np.ndarray], reference: dict[str, np.ndarray]
+) -> dict[str, np.ndarray]:
     downs = reference["down_kernel"].T @ arrays["down_kernel"]
     ups = reference["up_kernel"] @ arrays["up_kernel"].T
     order = best_order(downs * ups)
-    # Flip the signs of both factors or of none, so the product is unchanged.
+    # Flip the signs of both factors or of neither, to keep the product.
     turns = np.where(np.diag(downs[:, order] + ups[:, order]) < 0, -1, 1)
     reordered = _reordered(arrays, order)
     return {
@@ -91,7 +100,9 @@ def _matched_lora(arrays, reference):
     }
 
 
-def _reordered(arrays, order):
+def _reordered(
+    arrays: dict[str, np.ndarray], order: np.ndarray
+) -> dict[str, np.ndarray]:
     return {
         name: np.take(array, order, UNITS_AXIS[name])
         if name in UNITS_AXIS

@@ -2,9 +2,13 @@
 
 from collections.abc import Callable
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tf_adapters.common.checks import check_known
+from tf_adapters.common.types import Tensor
 from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.merging import search
 from tf_adapters.merging.adapter_merge import AdapterMerge
@@ -12,12 +16,12 @@ from tf_adapters.models.adapter_model import AdapterModel
 
 
 def merge_adapters(
-    adapters: Sequence[Any],
+    adapters: Sequence[str | Path | AdapterModel],
     encoder: Encoder,
     how: str = "mean",
     weights: Sequence[float] | None = None,
-    head_of: Any = None,
-    inputs: Any = None,
+    head_of: str | Path | AdapterModel | None = None,
+    inputs: dict[str, Tensor] | None = None,
     rank: int | None = None,
     **options: Any,
 ) -> AdapterModel:
@@ -38,7 +42,7 @@ def merge_adapters(
             outputs. `"output_sum"`: the same for the sum; negative weights
             subtract.
         weights: Number for each adapter. For a mean they are divided by their
-            sum, and the default is equal weights. A sum requires them.
+            sum, and the default is equal weights. A sum has no default.
         head_of: Element of `adapters` that provides the head. Default: the
             last one.
         inputs: Dict of features of some hundred texts, required to match the
@@ -49,8 +53,9 @@ def merge_adapters(
         **options: See `AdapterModel`.
 
     Raises:
-        UserError: If an adapter is missing, damaged or of another encoder, if
-            they do not fit one another, or an argument is wrong.
+        UserError: If an adapter is missing or damaged or belongs to another
+            encoder, if adapters do not fit one another, or if an argument is
+            wrong.
 
     Examples:
         >>> method = methods.Pfeiffer(units=8)
@@ -72,11 +77,11 @@ def merge_adapters(
 
 
 def search_weights(
-    adapters: Sequence[Any],
+    adapters: Sequence[str | Path | AdapterModel],
     encoder: Encoder,
     loss: Callable[[AdapterModel], float],
     how: str = "output_sum",
-    head_of: Any = None,
+    head_of: str | Path | AdapterModel | None = None,
     evaluations: int = 40,
     l1: float = search.L1,
 ) -> list[float]:
@@ -117,7 +122,7 @@ def search_weights(
     merge = AdapterMerge(adapters, encoder, how, head_of)
     model = merge.make_model([0.0] * len(merge.members))
 
-    def loss_of(weights):
+    def loss_of(weights: np.ndarray) -> float:
         merge.assign(model, weights)
         return loss(model)
 

@@ -1,19 +1,28 @@
 """Reads the adapters to merge, and checks that their settings agree."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.methods.support import bottleneck_slots
 from tf_adapters.models import stacked_adapters
 from tf_adapters.models import trained_members
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import AdapterModel
+from tf_adapters.models.trained_members import Member
 
 _BOTTLENECKS = (methods.Houlsby, methods.Pfeiffer)
 MERGED_METHODS = (*_BOTTLENECKS, methods.LoRA)
 
 
-def read_mergeable(adapters, encoder, same_width):
+def read_mergeable(
+    adapters: Sequence[str | Path | AdapterModel],
+    encoder: Encoder,
+    same_width: bool,
+) -> tuple[Member, ...]:
     """Returns the `Member`s of adapters that can be merged.
 
     Args:
@@ -33,12 +42,12 @@ def read_mergeable(adapters, encoder, same_width):
     return members
 
 
-def is_lora(member):
+def is_lora(member: Member) -> bool:
     """Returns whether a member's method is LoRA."""
     return isinstance(member.method, methods.LoRA)
 
 
-def width_of(member, encoder):
+def width_of(member: Member, encoder: Encoder) -> int:
     """Returns the number of units, or ranks, of a member in each slot."""
     if is_lora(member):
         return member.method.rank
@@ -47,11 +56,11 @@ def width_of(member, encoder):
     )
 
 
-def model_of_member(member, encoder):
+def model_of_member(member: Member, encoder: Encoder) -> AdapterModel:
     """Returns the `AdapterModel` of a single member.
 
     Raises:
-        AdapterError: If its weights do not match its configuration.
+        AdapterError: If the member's weights do not match its configuration.
     """
     model = AdapterModel(encoder, member.method, member.head)
     adapter_folder.assign_tensors(
@@ -60,7 +69,7 @@ def model_of_member(member, encoder):
     return model
 
 
-def _check_member(member, encoder):
+def _check_member(member: Member, encoder: Encoder) -> None:
     if type(member.method) not in MERGED_METHODS:
         raise AdapterError(
             f"{member.source} was trained with "
@@ -93,7 +102,9 @@ def _check_member(member, encoder):
         )
 
 
-def _check_agree(members, encoder, same_width):
+def _check_agree(
+    members: Sequence[Member], encoder: Encoder, same_width: bool
+) -> None:
     facts = {
         "method": lambda m: methods.name_of(m.method),
         "left-out blocks": lambda m: m.method.leave_out,

@@ -3,9 +3,11 @@
 LoraHub (Huang et al. 2023, arXiv:2307.13269) minimizes the loss on a few
 examples plus 0.05 times the mean of the weights' absolute values, with each
 weight from -1.5 to 1.5, in a few dozen evaluations. It lets Nevergrad choose
-the algorithm; here it is the Nelder-Mead simplex, which starts with no adapter
-at all and with each adapter alone.
+the algorithm. Here it is the Nelder-Mead simplex, which first tries no adapter
+at all and each adapter alone.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 import scipy.optimize
@@ -15,7 +17,12 @@ LIMIT = 1.5
 L1 = 0.05
 
 
-def search(loss, num_weights, l1=L1, evaluations=40):
+def search(
+    loss: Callable[[np.ndarray], float],
+    num_weights: int,
+    l1: float = L1,
+    evaluations: int = 40,
+) -> tuple[np.ndarray, float]:
     """Returns the best weights tried, an array, and their loss.
 
     The loss that is returned does not include the penalty.
@@ -29,7 +36,7 @@ def search(loss, num_weights, l1=L1, evaluations=40):
     """
     tried = []
 
-    def score(weights):
+    def score(weights: np.ndarray) -> float:
         found = float(loss(weights))
         tried.append((found + l1 * np.abs(weights).mean(), found, weights))
         return tried[-1][0]

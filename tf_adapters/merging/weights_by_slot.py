@@ -5,11 +5,13 @@ number in `down_bias` and a row of `up_kernel`. A LoRA is a sum over its ranks,
 which have no bias and no activation.
 """
 
-# The output is linear in these: negating them negates the adapter.
+import numpy as np
+
+# The output is linear in these weights: negating them negates the output.
 UP = ("up_kernel", "up_bias")
 
 
-def by_slot(tensors):
+def by_slot(tensors: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
     """Returns an adapter's weights as a dict of dicts, without the head.
 
     Args:
@@ -27,7 +29,9 @@ def by_slot(tensors):
     return slots
 
 
-def to_tensors(slots):
+def to_tensors(
+    slots: dict[str, dict[str, np.ndarray]],
+) -> dict[str, np.ndarray]:
     """Undoes `by_slot`: returns a dict from name to array, without the head."""
     return {
         f"{slot}/{weight}": array
@@ -36,6 +40,6 @@ def to_tensors(slots):
     }
 
 
-def of_head(tensors):
-    """Returns the head's weights from an adapter's."""
+def of_head(tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Returns the head's weights from all weights of an adapter."""
     return {k: v for k, v in tensors.items() if k.startswith("head/")}

@@ -64,8 +64,9 @@ __all__ = [
     "register",
     "to_config",
 ]
-# A module that has the name of its method would shadow it, and a module cannot
-# be called. `__getattr__` reports the class instead.
+# A module with the same name as a method would be found instead of the method,
+# and a module cannot be called. `__getattr__` names the class in an error
+# instead.
 for _name in METHODS.keys() & globals().keys():
     del globals()[_name]
 

@@ -1,5 +1,6 @@
 """AdapterBias: a shift of each token vector along a trained direction."""
 
+from collections.abc import Iterable
 import dataclasses
 import typing
 from typing import Any
@@ -12,6 +13,7 @@ from tf_adapters.common.types import Tensor
 from tf_adapters.layers.adapter_bias import TokenWeight
 from tf_adapters.layers.adapter_bias import Vector
 from tf_adapters.layers.context import Context
+from tf_adapters.layers.hard_concrete import HardConcreteGates
 from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.slot_of_layers import SlotGivenLayers
 from tf_adapters.methods.method import EncoderShape
@@ -97,7 +99,7 @@ class AdapterBias(Method):
             slots.append({"after_ffn": slot} if kept else {})
         return slots
 
-    def _token_weight(self, input_width: int, name: str):
+    def _token_weight(self, input_width: int, name: str) -> TokenWeight | None:
         if not self.use_alpha:
             return None
         gates = (
@@ -107,7 +109,7 @@ class AdapterBias(Method):
         )
         return TokenWeight(input_width, gates, name=name)
 
-    def trainable_encoder_variables(self, encoder) -> list[Any]:
+    def trainable_encoder_variables(self, encoder: Any) -> list[keras.Variable]:
         """Returns the variables of the norms that `train_norms` selects."""
         norms = []
         if self.train_norms == "ffn_and_embedding":
@@ -118,8 +120,8 @@ class AdapterBias(Method):
             norms = [n for block in encoder.blocks for n in block.norms()]
         return [variable for norm in norms for variable in norm.variables]
 
-    def penalty(self, model):
-        """Returns `lambda` times the expected number of open gates.
+    def penalty(self, model: Any) -> Tensor:
+        """Returns `l0_lambda` times the expected number of open gates.
 
         A gate that several blocks share is counted once.
         """
@@ -130,7 +132,7 @@ class AdapterBias(Method):
             keras.ops.sum(gate.expected_open()) for gate in gates
         )
 
-    def report(self, model) -> dict[str, Any]:
+    def report(self, model: Any) -> dict[str, Any]:
         """Returns the shares of open gates, as in table 7.
 
         Each share comes with its value for untrained gates (`..._at_start`).
@@ -160,40 +162,48 @@ class AdapterBias(Method):
         }
 
     @property
-    def gating(self):
+    def gating(self) -> "TokenWeightGating":
         """The `Gating` that stores only weights with nonzero gates."""
         return TokenWeightGating(self)
 
 
-def _in_a_row(tensors: dict[str, Any]):
+def _in_a_row(tensors: Iterable[Tensor]) -> np.ndarray:
     return np.concatenate([keras.ops.convert_to_numpy(t) for t in tensors])
 
 
-def _gates(slots):
-    """Returns the gate layers of slots, each shared one once."""
+def _gates(slots: Iterable[Slot]) -> list[HardConcreteGates]:
+    """Returns the gate layers of slots, without repeating shared layers."""
     alphas = (slot.alpha for slot in slots if isinstance(slot, Shift))
     gates = (alpha.gates for alpha in alphas if alpha is not None)
     return list({id(gate): gate for gate in gates if gate is not None}.values())
 
 
 class TokenWeightGating(sparse_packing.SparseGating):
-    """The `Gating` of kernel and bias of each `TokenWeight`."""
+    """The `Gating` of the kernel and the bias of each `TokenWeight`."""
 
     replaced = (sparse_packing.GATES, "/kernel", "/bias")
     certain = 20.0
 
-    def reopen(self, model) -> None:
+    def reopen(self, model: Any) -> None:
         for gates in _gates(model.own_slots()):
             gates.reopen()
 
-    def take_weights(self, tensors: dict[str, Any], prefix):
+    def take_weights(
+        self, tensors: dict[str, np.ndarray], prefix: str
+    ) -> tuple[np.ndarray, np.ndarray]:
         gates, kernel, bias = (
             tensors.pop(prefix + end) for end in self.replaced
         )
         weights = np.concatenate([kernel[:, 0], bias])
         return self.gate_values(gates), weights
 
-    def restored(self, shapes: dict[str, Any], prefix, weights, logits: Tensor):
+    def restored(
+        self,
+        shapes: dict[str, tuple[int, ...]],
+        prefix: str,
+        weights: np.ndarray,
+        logits: np.ndarray,
+    ) -> dict[str, np.ndarray]:
         arrays = logits, weights[:-1, None], weights[-1:]
         return dict(zip(self.replaced, arrays, strict=True))
 
@@ -216,7 +226,13 @@ class Shift(SlotGivenLayers):
 
     arguments = ("vector", "alpha", "alpha_input")
 
-    def __init__(self, vector, alpha, alpha_input, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        vector: Vector,
+        alpha: TokenWeight | None,
+        alpha_input: str,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.vector = vector
         self.alpha = alpha
@@ -227,7 +243,7 @@ class Shift(SlotGivenLayers):
         x: Tensor,
         context: Context | None = None,
         training: bool | None = None,
-    ):
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         vector = keras.ops.cast(self.vector.call(), x.dtype)
         if self.alpha is None:
             return x + vector, {}

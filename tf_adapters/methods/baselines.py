@@ -4,6 +4,7 @@ They share one file because each is only a few lines long.
 """
 
 import dataclasses
+import typing
 from typing import Any
 
 from tf_adapters.common.errors import UserError
@@ -13,6 +14,9 @@ from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 
+if typing.TYPE_CHECKING:
+    import keras
+
 
 @register("full")
 @dataclasses.dataclass(frozen=True)
@@ -20,8 +24,8 @@ class Full(Method):
     """Fine-tunes every variable of the encoder (Devlin et al. 2019).
 
     Attributes:
-        mixout: Rate of mixout, which replaces all dropout if it is not 0
-            (default); 0.9 in He et al. 2021, table 7. See
+        mixout: Rate of mixout; 0.9 in He et al. 2021, table 7. Defaults to 0.
+            Any other rate replaces all dropout by mixout. See
             `tf_adapters.layers.mixout`.
 
     Examples:
@@ -32,10 +36,14 @@ class Full(Method):
 
     mixout: float = 0.0
 
-    def trainable_encoder_variables(self, encoder) -> list[Any]:
+    def trainable_encoder_variables(
+        self, encoder: Any
+    ) -> "list[keras.Variable]":
         return encoder.used_variables()
 
-    def reparameterize(self, model) -> list[Any]:
+    def reparameterize(
+        self, model: Any
+    ) -> "list[tuple[keras.Variable, keras.layers.Layer]]":
         read = {id(v) for v in model.encoder_variables_read()}
         kernels = [
             (kernel, num_input_axes)
@@ -45,14 +53,14 @@ class Full(Method):
         return mixout_lib.mixout_pairs(self.mixout, kernels, model)
 
 
-def _kernels_after_dropout(encoder):
-    """Returns the kernels whose input comes from a dropout, each once.
+def _kernels_after_dropout(encoder: Any) -> "list[tuple[keras.Variable, int]]":
+    """Returns pairs of a kernel after a dropout and its number of input axes.
 
-    Each comes with its number of input axes. Dropout is applied to the
-    embeddings, before the first block or the projection of the embeddings;
-    after each sublayer, before the kernels of the next one; and to the
-    attention weights, before the output projection. There is no dropout before
-    the second kernel of the feed-forward network.
+    A shared kernel is returned once. Dropout is applied to the embeddings,
+    before the first block or the projection of the embeddings; after each
+    sublayer, before the kernels of the next sublayer; and to the attention
+    weights, before the output projection. There is no dropout before the second
+    kernel of the feed-forward network.
     """
     in_blocks = [
         pair
@@ -106,7 +114,9 @@ class TopLayers(Method):
             )
         return super().make_slots(shape)
 
-    def trainable_encoder_variables(self, encoder) -> list[Any]:
+    def trainable_encoder_variables(
+        self, encoder: Any
+    ) -> "list[keras.Variable]":
         if self.k == len(encoder.blocks):
             return encoder.used_variables()
         variables = encoder.pooler_variables()
@@ -134,7 +144,9 @@ class LayerNorm(Method):
         ['beta', 'bias', 'gamma', 'kernel']
     """
 
-    def trainable_encoder_variables(self, encoder) -> list[Any]:
+    def trainable_encoder_variables(
+        self, encoder: Any
+    ) -> "list[keras.Variable]":
         return encoder.norm_variables()
 
 
@@ -143,7 +155,7 @@ class LayerNorm(Method):
 class BitFit(Method):
     """Trains all biases, including the norms' offsets (arXiv:2106.10199).
 
-    Raises a `UserError` if the encoder has no biases, as ModernBERT.
+    Raises a `UserError` if the encoder has no biases, such as ModernBERT.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.BitFit())
@@ -151,7 +163,9 @@ class BitFit(Method):
         ['beta', 'bias']
     """
 
-    def trainable_encoder_variables(self, encoder) -> list[Any]:
+    def trainable_encoder_variables(
+        self, encoder: Any
+    ) -> "list[keras.Variable]":
         """Returns all variables called `bias` or `beta`."""
         found = [
             variable

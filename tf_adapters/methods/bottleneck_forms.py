@@ -1,5 +1,6 @@
 """All variants of bottleneck adapters from the papers and `adapters`."""
 
+from collections.abc import Sequence
 import dataclasses
 import typing
 from typing import Any
@@ -50,10 +51,10 @@ class BottleneckForms(Method):
             `"bottom"`: after attention. `"both"`: after each (A.2).
         parallel: Whether the adapter reads the sublayer's input `r` instead of
             its output.
-        pretrained_norm: Whether the pretrained norm is applied `"before"` the
-            adapter, `"after"` it, in `"both"` positions (default), or in none,
-            `"none"` (A.2). If it is not applied after the adapter, the block's
-            residual is not added there either.
+        pretrained_norm: Where the pretrained norm is applied: `"before"` the
+            adapter, `"after"` it, in `"both"` positions (default), or in
+            `"none"` of them (A.2). If it is not applied after the adapter, the
+            block's residual is not added there either.
         residual: Vector to which `delta` is added: `"sublayer_output"`
             (default) for `h`, `"sum"` for `h + r`, or `"read"` for the
             adapter's input (A.2).
@@ -133,8 +134,8 @@ class BottleneckForms(Method):
         for name in ("reduction_factor", "position", "leave_out"):
             del settings[name]
 
-        def make(place: str, name: str):
-            # Named after the sublayer, before or after its norm.
+        def make(place: str, name: str) -> "FormSlot":
+            # The name is the same before and after the sublayer's norm.
             return FormSlot(**settings, name=name.removesuffix("_norm"))
 
         places = [f"after_{name}{behind}" for name in names]
@@ -174,7 +175,7 @@ class FormSlot(SlotOfLayers):
         )
         self.gate = TextGate(name="gate") if form.use_gating else None
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Sequence[Any]) -> None:
         super().build(input_shape)
         width, form = input_shape[-1], self.form
         self.norms = {
@@ -208,7 +209,7 @@ class FormSlot(SlotOfLayers):
         x: Tensor,
         context: Context | None = None,
         training: bool | None = None,
-    ):
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         form = self.form
         read, output, total = self._sublayer(x, context)
         residual = {"sublayer_output": output, "sum": total, "read": read}
@@ -222,7 +223,9 @@ class FormSlot(SlotOfLayers):
             return self._normed("after", delta + residual), {}
         return self._normed("after", delta) + residual, {}
 
-    def _sublayer(self, x: Tensor, context: Context):
+    def _sublayer(
+        self, x: Tensor, context: Context
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Returns the adapter's input, `h` and `h + r`."""
         form = self.form
         behind = form.pretrained_norm in ("none", "before")
@@ -235,7 +238,7 @@ class FormSlot(SlotOfLayers):
             return x if behind else read, output, total
         return output, output, total
 
-    def _delta(self, read, context: Context):
+    def _delta(self, read: Tensor, context: Context) -> Tensor:
         form, layer = self.form, self.delta
         activation = activations.get_activation(form.activation)
         kernels = [(layer.down_kernel, layer.down_bias), *self.hidden]
@@ -251,7 +254,7 @@ class FormSlot(SlotOfLayers):
             x = x * self.gate(read, context.padding_mask)
         return x
 
-    def _normed(self, place: str, x: Tensor):
+    def _normed(self, place: str, x: Tensor) -> Tensor:
         if place not in self.norms:
             return x
         # PyTorch's default epsilon.

@@ -1,5 +1,6 @@
 """Compacter and Compacter++: Mahabadi et al. 2021, arXiv:2106.04647."""
 
+from collections.abc import Sequence
 import dataclasses
 import math
 import typing
@@ -81,7 +82,7 @@ class Compacter(Method):
         # paths of these shared variables.
         factors.build()
 
-        def make(place: str, name: str):
+        def make(place: str, name: str) -> "CompacterSlot":
             return CompacterSlot(
                 factors, reads, units, self.activation, self.rank, name=name
             )
@@ -98,18 +99,18 @@ class KroneckerFactors(Float32Layer):
         **kwargs: See `keras.layers.Layer`.
     """
 
-    def __init__(self, order, **kwargs: Any) -> None:
+    def __init__(self, order: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.order = order
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: Sequence[Any] | None = None) -> None:
         self.factors = self.add_weight(
             (self.order,) * 3,
             keras.initializers.RandomNormal(stddev=0.01),
             name="factors",
         )
 
-    def kernel(self, left, right) -> Tensor:
+    def kernel(self, left: Tensor, right: Tensor) -> Tensor:
         """Returns `sum_i A_i (x) (left_i right_i)`.
 
         Args:
@@ -145,7 +146,7 @@ class CompacterSlot(SlotGivenLayers):
 
     def __init__(
         self,
-        factors,
+        factors: KroneckerFactors,
         reads: str,
         units: int,
         activation: str,
@@ -160,7 +161,7 @@ class CompacterSlot(SlotGivenLayers):
         self.rank = rank
         self._activation = activations.get_activation(activation)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Sequence[Any]) -> None:
         super().build(input_shape)
         width, n = input_shape[-1], self.factors.order
         for name, inputs, outputs in (
@@ -188,7 +189,7 @@ class CompacterSlot(SlotGivenLayers):
         x: Tensor,
         context: Context | None = None,
         training: bool | None = None,
-    ):
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         hidden = dense(
             bottleneck_slots.read(self.reads, x, context),
             self.factors.kernel(self.down_left, self.down_right),

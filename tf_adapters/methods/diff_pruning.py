@@ -1,6 +1,8 @@
 """Diff pruning: Guo et al. 2021, arXiv:2012.07463."""
 
+from collections.abc import Sequence
 import dataclasses
+import typing
 from typing import Any
 
 import keras
@@ -8,6 +10,7 @@ from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers import reparameterization
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.hard_concrete import HardConcreteGates
@@ -15,6 +18,9 @@ from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 from tf_adapters.methods.support import difference_gating
 from tf_adapters.methods.support import sparse_packing
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 
 @register("diff_pruning")
@@ -36,16 +42,16 @@ class DiffPruning(Method):
         structured: Whether all weights of a kernel, bias or norm share one
             additional gate (section 3.2), as in the better rows of table 1.
         l0_lambda: Weight of the expected number of open gates in the loss.
-        gate_temperature: See `HardConcreteGates`; the paper has none.
+        gate_temperature: See `HardConcreteGates`; the paper has no temperature.
         gate_stretch_low: See `HardConcreteGates`.
         gate_stretch_high: See `HardConcreteGates`.
         gate_initial_log_alpha: Initial logit of every gate.
         gate_learning_rate_multiplier: See `HardConcreteGates`. The authors'
             code trains gates at a learning rate of 0.1, which is 10,000 times
-            the preset's.
+            the preset's learning rate.
         last_phase: Share of the training steps that follow the pruning. One
-            half by default: the authors' code trains three epochs before it
-            and three after it.
+            half by default: the authors' code trains three epochs before the
+            pruning and three after it.
         last_phase_learning_rate_multiplier: Positive float. Multiplies the
             learning rate after the pruning, which has its own warm-up and
             decay. 5 in the authors' code (1e-5, then 5e-5).
@@ -81,7 +87,9 @@ class DiffPruning(Method):
                 f"Received: {self.last_phase_learning_rate_multiplier}"
             )
 
-    def reparameterize(self, model) -> list[Any]:
+    def reparameterize(
+        self, model: Any
+    ) -> list[tuple[keras.Variable, keras.layers.Layer]]:
         """Returns pairs of an encoder variable and its `SparseDiff`."""
         pairs = []
         for variable in model.encoder_variables_read():
@@ -95,8 +103,8 @@ class DiffPruning(Method):
             pairs.append((variable, layer))
         return pairs
 
-    def penalty(self, model):
-        """Returns `lambda` times the expected number of open gates.
+    def penalty(self, model: Any) -> Tensor:
+        """Returns `l0_lambda` times the expected number of open gates.
 
         With `structured`, the probability that a weight's gate is open is the
         product of its own probability and its group's.
@@ -106,7 +114,7 @@ class DiffPruning(Method):
             for difference in model.reparameterization.functions
         )
 
-    def report(self, model) -> dict[str, Any]:
+    def report(self, model: Any) -> dict[str, Any]:
         """Returns the number and the share of weights that differ."""
         changes = difference_gating.all_changes(model)
         differ = int(np.count_nonzero(changes))
@@ -117,8 +125,8 @@ class DiffPruning(Method):
         }
 
     @property
-    def gating(self):
-        """The `Gating` that prunes the difference and stores the rest."""
+    def gating(self) -> difference_gating.DifferenceGating:
+        """The `Gating` that prunes the difference and stores what remains."""
         return difference_gating.DifferenceGating(self)
 
 
@@ -127,7 +135,7 @@ class SparseDiff(Float32Layer):
     """Replaces a weight `theta` by `theta + z_group z w`.
 
     The difference `w` starts at zero. `z` has a hard-concrete gate for each
-    element, and `z_group` is one gate for all of them (Guo et al. 2021,
+    element, and `z_group` is one gate for all elements (Guo et al. 2021,
     arXiv:2012.07463, section 3).
 
     Args:
@@ -137,7 +145,13 @@ class SparseDiff(Float32Layer):
         **kwargs: See `keras.layers.Layer`.
     """
 
-    def __init__(self, shape, gates, structured, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        shape: Sequence[int],
+        gates: dict[str, float],
+        structured: bool,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.shape = tuple(shape)
         self.gates = HardConcreteGates(self.shape, name="gates", **gates)
@@ -145,7 +159,7 @@ class SparseDiff(Float32Layer):
         if structured:
             self.group_gate = HardConcreteGates((), name="group", **gates)
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: Sequence[Any] | None = None) -> None:
         self.difference = self.add_weight(
             self.shape, "zeros", name="difference"
         )
@@ -153,17 +167,19 @@ class SparseDiff(Float32Layer):
             if gates is not None and not gates.built:
                 gates.build(None)
 
-    def change(self, seeds=None):
+    def change(self, seeds: "StatelessSeeds | None" = None) -> Tensor:
         """Returns `z_group z w`, in float32."""
         gates = self.gates.call(seeds)
         if self.group_gate is not None:
             gates = self.group_gate.call(seeds) * gates
         return gates * ops.convert_to_tensor(self.difference)
 
-    def call(self, value, seeds=None):
+    def call(
+        self, value: Tensor, seeds: "StatelessSeeds | None" = None
+    ) -> Tensor:
         return value + ops.cast(self.change(seeds), value.dtype)
 
-    def expected_open(self):
+    def expected_open(self) -> Tensor:
         """Returns the expected number of open gates, a scalar."""
         expected = ops.sum(self.gates.expected_open())
         if self.group_gate is not None:
@@ -171,13 +187,16 @@ class SparseDiff(Float32Layer):
         return expected
 
     def reopen(self) -> None:
-        """Makes the gates that `keep` fixed trainable again."""
+        """Makes gates trainable again after `keep` has fixed them."""
         self.gates.reopen()
         if self.group_gate is not None:
             self.group_gate.reopen()
 
-    def keep(self, kept) -> None:
-        """Fixes all gates and sets the difference to zero outside of `kept`.
+    def keep(self, kept: np.ndarray) -> None:
+        """Prunes the difference: all elements that are not kept become zero.
+
+        Kept elements are multiplied by their gates. All gates are then fixed:
+        the group's gate and the gates of kept elements at 1, others at 0.
 
         Args:
             kept: Boolean array of the weight's shape, true for the elements

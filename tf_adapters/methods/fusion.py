@@ -20,6 +20,9 @@ from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 from tf_adapters.methods.support import bottleneck_slots
 
+if typing.TYPE_CHECKING:
+    from tf_adapters.layers.stateless_seeds import StatelessSeeds
+
 
 @register("fusion")
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +76,7 @@ class Fusion(Method):
         self._check_subset()
         places, reads = bottleneck_slots.PLACEMENTS[self.placement]
 
-        def make(place: str, name: str):
+        def make(place: str, name: str) -> "FusionSlot":
             return FusionSlot(
                 reads,
                 len(self.adapters),
@@ -96,7 +99,7 @@ class Fusion(Method):
             f"subset={self.subset}"
         )
 
-    def penalty(self, model):
+    def penalty(self, model: Any) -> Tensor:
         """Returns `value_pull` times `sum (V - I)^2`, summed over all slots."""
         pulls = [
             slot.fusion.pull_to_identity()
@@ -134,7 +137,7 @@ class FusionSlot(SlotOfLayers):
         units: int,
         activation: str,
         value: str,
-        subset=None,
+        subset: int | None = None,
         value_start: str = "constant",
         **kwargs: Any,
     ) -> None:
@@ -150,7 +153,7 @@ class FusionSlot(SlotOfLayers):
         x: Tensor,
         context: Context | None = None,
         training: bool | None = None,
-    ):
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         chosen = None
         if self.subset is not None and context.seeds is not None:
             chosen = self._draw(context.seeds)
@@ -161,7 +164,7 @@ class FusionSlot(SlotOfLayers):
         )
         return x + fused, {"fusion_weights": weights}
 
-    def _draw(self, seeds):
+    def _draw(self, seeds: "StatelessSeeds") -> Tensor:
         """Draws the indices of `subset` members, the same in all slots."""
         order = keras.random.uniform(
             (self.fusion.num_adapters,), seed=seeds.of_step()

@@ -1,12 +1,16 @@
 """Adapter tuning: Houlsby et al. 2019, arXiv:1902.00751."""
 
 import dataclasses
+import typing
 from typing import Any
 
 from tf_adapters.layers.activations import Activation
 from tf_adapters.layers.bottleneck import Initialization
 from tf_adapters.methods.registry import register
 from tf_adapters.methods.support.bottleneck_slots import BottleneckMethod
+
+if typing.TYPE_CHECKING:
+    import keras
 
 
 @register("houlsby")
@@ -49,6 +53,8 @@ class Houlsby(BottleneckMethod):
 
     stacks_as = "houlsby"
 
-    def trainable_encoder_variables(self, encoder) -> list[Any]:
-        """Returns gamma and beta of every layer norm, or an empty list."""
+    def trainable_encoder_variables(
+        self, encoder: Any
+    ) -> "list[keras.Variable]":
+        """Returns all norms' variables if `train_layer_norms`, else `[]`."""
         return encoder.norm_variables() if self.train_layer_norms else []

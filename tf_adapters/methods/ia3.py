@@ -1,6 +1,7 @@
 """(IA)^3: Liu et al. 2022, arXiv:2205.05638, as in AdapterHub or PEFT."""
 
 from collections.abc import Callable
+from collections.abc import Sequence
 import dataclasses
 import typing
 from typing import Any
@@ -16,7 +17,7 @@ from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 
-# The projections that each form rescales, and whether at their input or output.
+# For each form, the projections and which side of each is rescaled.
 _FORMS = {
     # Keys, values, and the input of the feed-forward network's activation
     # (`IA3Config` of `adapters` 1.3.0).
@@ -63,7 +64,7 @@ class IA3(Method):
         """Returns one dict of slots for each block."""
         sides = _FORMS[self.form]
 
-        def make(projection, name: str):
+        def make(projection: str, name: str) -> "Rescale":
             side = sides[projection]
             width = shape.of_projection(projection)[side == "output"]
             return Rescale(width, side, name=name)
@@ -82,22 +83,22 @@ class Rescale(Slot):
         **kwargs: See `keras.layers.Layer`.
     """
 
-    def __init__(self, width: int, side, **kwargs: Any) -> None:
+    def __init__(self, width: int, side: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         check_known("side", side, ("input", "output"))
         self.width = width
         self.side = side
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: Sequence[Any] | None = None) -> None:
         self.vector = self.add_weight((self.width,), "ones", name="vector")
 
     def call(
         self,
         x: Tensor,
-        project: Callable[..., Tensor] | None = None,
+        project: Callable[[Tensor], Tensor] | None = None,
         context: Context | None = None,
         training: bool | None = None,
-    ):
+    ) -> Tensor:
         vector = ops.cast(self.vector, x.dtype)
         if self.side == "input":
             return project(x * vector)

@@ -1,5 +1,6 @@
 """Invertible adapters: Pfeiffer et al. 2020 (MAD-X), arXiv:2005.00052."""
 
+from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
@@ -29,8 +30,8 @@ class Invertible(Method):
     `Union` of this method and `Pfeiffer` or `Houlsby`.
 
     Attributes:
-        reduction_factor: Half of the encoder's width divided by the width of
-            the bottlenecks; 2 in the `adapters` library.
+        reduction_factor: Ratio of half the encoder's width to the width of the
+            bottlenecks; 2 in the `adapters` library.
         activation: Activation of the bottlenecks; ReLU in the library.
 
     Examples:
@@ -75,7 +76,7 @@ class Coupling(Slot):
             units, activation, "normal", 0.02, name="second"
         )
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Sequence[Any]) -> None:
         half = (*input_shape[:-1], input_shape[-1] // 2)
         for layer in (self.first, self.second):
             if not layer.built:
@@ -86,7 +87,7 @@ class Coupling(Slot):
         x: Tensor,
         context: Context | None = None,
         training: bool | None = None,
-    ):
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         one, two = ops.split(x, 2, axis=-1)
         one = one + self.first(two)
         return ops.concatenate([one, two + self.second(one)], axis=-1), {}

@@ -1,6 +1,7 @@
 """LoRA: Hu et al. 2022, arXiv:2106.09685, as in the PEFT library."""
 
 from collections.abc import Callable
+from collections.abc import Sequence
 import dataclasses
 import math
 import typing
@@ -16,6 +17,7 @@ from tf_adapters.layers.dense import dense
 from tf_adapters.layers.gate import TextGate
 from tf_adapters.layers.slot import Projection
 from tf_adapters.layers.slot import Slot
+from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.layers.stateless_seeds import dropout
 from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
@@ -34,7 +36,7 @@ class LoRA(Method):
 
     Attributes:
         rank: Rank of `A B`; 8 in PEFT.
-        alpha: Scale of `A B`, which is divided by `rank`; 8 in PEFT.
+        alpha: Numerator of the factor `alpha / rank` of `A B`; 8 in PEFT.
         dropout: Rate at which elements of `x` are dropped before `A`; 0 in
             PEFT.
         projections: Projections to change: attention's `"query"`, `"key"`,
@@ -70,7 +72,7 @@ class LoRA(Method):
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
         """Returns one dict of slots for each block."""
 
-        def make(projection, name: str):
+        def make(projection: str, name: str) -> "LoRAUpdate":
             return LoRAUpdate(
                 *shape.of_projection(projection),
                 self.rank,
@@ -82,7 +84,7 @@ class LoRA(Method):
 
         return self.fill_places(shape, self.projections, make)
 
-    def folds(self, model) -> list[Any]:
+    def folds(self, model: Any) -> list[tuple[keras.Variable, Slot]]:
         """Returns pairs of a kernel and its `LoRAUpdate`."""
         return [
             (block.kernels()[name][0], slot)
@@ -100,13 +102,13 @@ class LoRAUpdate(Slot):
     PEFT's `lora_A` and `lora_B`, transposed. `A` starts uniform in
     `+-1/sqrt(inputs)`, as in PEFT, and `B` starts at zero, so the projection is
     unchanged at first (Hu et al. 2022, arXiv:2106.09685, section 4.1).
-    Training never computes `A B`, which is as large as `W`, or its gradient.
+    `A B` is as large as `W`; training computes neither it nor its gradient.
 
     Args:
         inputs: Integer. Input width of the projection.
         outputs: Integer. Output width of the projection.
         rank: Integer, at least 1. Rank of `A B`.
-        alpha: Float. Scale of `A B`, which is divided by `rank`.
+        alpha: Float. Numerator of the factor `alpha / rank` of `A B`.
         dropout_rate: Rate at which elements of `x` are dropped before `A` in
             training. Defaults to 0.
         use_gating: Whether a `TextGate` replaces `alpha / rank`, as in UniPELT
@@ -119,7 +121,7 @@ class LoRAUpdate(Slot):
         inputs: int,
         outputs: int,
         rank: int,
-        alpha,
+        alpha: float,
         dropout_rate: float = 0.0,
         use_gating: bool = False,
         **kwargs: Any,
@@ -138,7 +140,7 @@ class LoRAUpdate(Slot):
         self.use_gating = self.needs_all_tokens = use_gating
         self.gate = TextGate(name="gate") if use_gating else None
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: Sequence[Any] | None = None) -> None:
         limit = 1 / math.sqrt(self.inputs)
         self.down_kernel = self.add_weight(
             (self.inputs, self.rank),
@@ -152,29 +154,34 @@ class LoRAUpdate(Slot):
             self.gate.build((None, None, self.inputs))
 
     @property
-    def scale(self):
+    def scale(self) -> float:
         """The factor `alpha / rank` of `A B`."""
         return self.alpha / self.rank
 
     def call(
         self,
         x: Tensor,
-        project: Callable[..., Tensor] | None = None,
+        project: Callable[[Tensor], Tensor] | None = None,
         context: Context | None = None,
         training: bool | None = None,
-    ):
+    ) -> Tensor:
         factor = self.scale
         if self.gate is not None:
             factor = self.gate(x, context.padding_mask)
         return project(x) + self.change(x, context.seeds, factor)
 
-    def change(self, x: Tensor, seeds=None, factor: float | None = None):
+    def change(
+        self,
+        x: Tensor,
+        seeds: StatelessSeeds | None = None,
+        factor: float | Tensor | None = None,
+    ) -> Tensor:
         """Returns `factor (x A) B`; `factor` defaults to `alpha / rank`."""
         factor = self.scale if factor is None else factor
         down = dense(dropout(x, self.dropout_rate, seeds), self.down_kernel)
         return dense(factor * down, self.up_kernel)
 
-    def folded(self, kernel: Tensor):
+    def folded(self, kernel: Tensor) -> Tensor:
         """Returns `W + (alpha / rank) A B`, of the shape of the kernel `W`."""
         product = ops.matmul(
             ops.convert_to_tensor(self.down_kernel), self.up_kernel

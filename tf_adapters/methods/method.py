@@ -10,8 +10,12 @@ from tf_adapters.common import dataclass_config
 from tf_adapters.common.checks import check_choices
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.support.gating import Gating
+
+if typing.TYPE_CHECKING:
+    import keras
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +60,7 @@ class EncoderShape:
         return self.ffn_width if place == "ffn_down" else self.width
 
     def build_slots(self, slots: dict[str, Slot]) -> None:
-        """Builds the slots of a dict from place to slot, if not built yet."""
+        """Builds the slots in a dict from place to slot, except built ones."""
         for place, slot in slots.items():
             if not slot.built:
                 slot.build((None, None, self.read_in(place)))
@@ -74,8 +78,8 @@ class Method:
     """Defines what is added to an encoder and which of its variables train.
 
     A method is a frozen dataclass whose fields are its hyper-parameters, each
-    with a default. It overrides the members below that it needs. Members that
-    it does not override add nothing and train nothing.
+    with a default. A subclass overrides only the members below that it needs.
+    The defaults of these members add nothing and train nothing.
 
     Examples:
         >>> @methods.register("top_norm")
@@ -88,13 +92,13 @@ class Method:
         ['gamma', 'beta']
     """
 
-    # Defaults for methods without such a field: indices of blocks without
+    # Defaults for methods without these fields: indices of blocks without
     # slots, trained adapters that the method combines, and names of tasks.
     leave_out = ()
     adapters = ()
     tasks = ()
-    # By how many positions the text is shifted to make room for vectors that
-    # precede it.
+    # Number of positions by which the text is shifted, to make room for vectors
+    # before it.
     position_offset = 0
     # How banks and fusions stack the trained weights: a key of
     # `bottleneck_slots.PLACEMENTS`, for a method that has the settings of
@@ -139,18 +143,22 @@ class Method:
         """
         return {}
 
-    def trainable_encoder_variables(self, encoder: Any) -> list[Any]:
-        """Returns the variables of an `AdaptedEncoder` itself that train."""
+    def trainable_encoder_variables(
+        self, encoder: Any
+    ) -> "list[keras.Variable]":
+        """Returns the `AdaptedEncoder`'s variables that the method trains."""
         return []
 
-    def reparameterize(self, model: Any) -> list[Any]:
+    def reparameterize(
+        self, model: Any
+    ) -> "list[tuple[keras.Variable, keras.layers.Layer]]":
         """Returns pairs of a variable and the layer that computes its value.
 
         See `tf_adapters.layers.reparameterization`.
         """
         return []
 
-    def folds(self, model: Any) -> list[Any]:
+    def folds(self, model: Any) -> "list[tuple[keras.Variable, Slot]]":
         """Returns pairs of a kernel and the slot that can be folded into it.
 
         `AdapterModel.fold` assigns `slot.folded(kernel)` to the kernel and
@@ -158,30 +166,29 @@ class Method:
         """
         return []
 
-    def penalty(self, model: Any) -> Any:
+    def penalty(self, model: Any) -> Tensor:
         """Returns a scalar that is added to the loss."""
         return 0.0
 
     def report(self, model: Any) -> dict[str, Any]:
         """Returns a dict of numbers about a trained model.
 
-        They become part of the run's result.
+        The numbers become part of the run's result.
         """
         return {}
 
     @property
     def gating(self) -> Gating:
-        """A `Gating`: training in phases, and how weights are stored."""
+        """The `Gating`, for phases of training and the storage of weights."""
         return Gating()
 
     def own_training(self) -> Callable[..., Any] | None:
-        """Returns a function that trains a run, or `None` for the trainer.
+        """Returns the function that trains a run, or `None` to use the trainer.
 
         Override this only in a method that does not use an encoder. The
-        function takes a `Config`, a `Task`, a dict from split to rows, the path
-        of the run folder, and the keywords `test` (whether to evaluate on the
-        test split) and `overwrite`. It writes the run folder and returns the
-        result.
+        function takes a `Config`, `TaskData`, the path of the run folder, and
+        the keywords `test` (whether to evaluate on the test split) and
+        `overwrite`. It writes the run folder and returns the result.
         """
         return None
 
@@ -204,7 +211,7 @@ class Method:
         self,
         shape: EncoderShape,
         places: Iterable[str],
-        make: Callable[..., Any],
+        make: Callable[..., Slot],
     ) -> list[dict[str, Slot]]:
         """Makes slots at the same places of every block not in `leave_out`.
 

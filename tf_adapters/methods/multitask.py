@@ -5,11 +5,15 @@ import typing
 from typing import Any
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.pfeiffer import Pfeiffer
 from tf_adapters.methods.registry import register
+
+if typing.TYPE_CHECKING:
+    import keras
 
 
 @register("multitask")
@@ -59,12 +63,14 @@ class MultiTask(Method):
         return self.adapter.make_embedding_slots(shape)
 
     @property
-    def position_offset(self):
+    def position_offset(self) -> int:
         """The position offset of the adapter."""
         return self.adapter.position_offset
 
-    def trainable_encoder_variables(self, encoder) -> list[Any]:
-        """Returns the encoder's variables, or an empty list.
+    def trainable_encoder_variables(
+        self, encoder: Any
+    ) -> "list[keras.Variable]":
+        """Returns the encoder's variables if `train_encoder`, else `[]`.
 
         Raises:
             UserError: If the adapter has training phases or trains variables
@@ -87,14 +93,16 @@ class MultiTask(Method):
             )
         return encoder.used_variables() if self.train_encoder else []
 
-    def reparameterize(self, model) -> list[Any]:
+    def reparameterize(
+        self, model: Any
+    ) -> "list[tuple[keras.Variable, keras.layers.Layer]]":
         """Returns the adapter's pairs of a variable and a layer."""
         return self.adapter.reparameterize(model)
 
-    def folds(self, model) -> list[Any]:
+    def folds(self, model: Any) -> "list[tuple[keras.Variable, Slot]]":
         """Returns the adapter's pairs of a kernel and a slot."""
         return self.adapter.folds(model)
 
-    def penalty(self, model):
+    def penalty(self, model: Any) -> Tensor:
         """Returns the adapter's penalty."""
         return self.adapter.penalty(model)

@@ -1,5 +1,6 @@
 """Prefix tuning: Li and Liang 2021, arXiv:2101.00190."""
 
+from collections.abc import Sequence
 import dataclasses
 import typing
 from typing import Any
@@ -25,7 +26,7 @@ from tf_adapters.methods.registry import register
 @register("prefix_tuning")
 @dataclasses.dataclass(frozen=True)
 class PrefixTuning(Method):
-    """Prepends trained keys and values to the text's, in each block.
+    """Prepends trained keys and values to the text's own, in each block.
 
     The encoder is frozen. Let `P` be the length of the prefix, `L` the number
     of blocks with a prefix and `d` the width. A flat prefix trains `2 P L d`
@@ -71,7 +72,7 @@ class PrefixTuning(Method):
             )
 
     @property
-    def position_offset(self):
+    def position_offset(self) -> int:
         """The number of positions by which the text is shifted."""
         return self.prefix_length if self.form == "peft" else 0
 
@@ -120,7 +121,7 @@ class PrefixVectors(Float32Layer):
         length: int,
         num_blocks: int,
         width: int,
-        hidden_units,
+        hidden_units: int,
         activation: str,
         **kwargs: Any,
     ) -> None:
@@ -131,7 +132,7 @@ class PrefixVectors(Float32Layer):
         self.hidden_units = hidden_units
         self._activation = activations.get_activation(activation)
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: Sequence[Any] | None = None) -> None:
         outputs = 2 * self.num_blocks * self.width
         normal = keras.initializers.RandomNormal(stddev=0.02)
         if not self.hidden_units:
@@ -153,7 +154,7 @@ class PrefixVectors(Float32Layer):
         )
         self.up_bias = self.add_weight((outputs,), "zeros", name="up_bias")
 
-    def call(self, block):
+    def call(self, block: int) -> tuple[Tensor, Tensor]:
         """Returns the keys and the values of a block, each `(P, d)`.
 
         Args:
@@ -178,7 +179,7 @@ class PrefixVectors(Float32Layer):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class Prefix(SlotGivenLayers):
-    """Slot that prepends a block's trained keys and values to the text's.
+    """Slot that prepends a block's trained keys and values to the text's own.
 
     Args:
         vectors: `PrefixVectors`, shared by all blocks.
@@ -208,11 +209,11 @@ class Prefix(SlotGivenLayers):
 
     def call(
         self,
-        keys,
-        values=None,
+        keys: Tensor,
+        values: Tensor | None = None,
         context: Context | None = None,
         training: bool | None = None,
-    ):
+    ) -> tuple[Tensor, Tensor, Tensor]:
         added = [
             self._of_each_text(vectors, keys, context)
             for vectors in self.vectors.call(self.block)
@@ -228,7 +229,9 @@ class Prefix(SlotGivenLayers):
         keys = ops.concatenate([added[0], keys], axis=1)
         return keys, ops.concatenate([added[1], values], axis=1), mask
 
-    def _of_each_text(self, vectors: Tensor, keys, context: Context):
+    def _of_each_text(
+        self, vectors: Tensor, keys: Tensor, context: Context
+    ) -> Tensor:
         vectors = ops.cast(vectors, keys.dtype)[None]
         repeated = ops.repeat(vectors, ops.shape(keys)[0], axis=0)
         return dropout(repeated, self.dropout_rate, context.seeds)

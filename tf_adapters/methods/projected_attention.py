@@ -1,6 +1,9 @@
 """Projected attention layers: Stickland and Murray 2019, arXiv:1902.02671."""
 
+from collections.abc import Callable
+from collections.abc import Sequence
 import dataclasses
+import typing
 from typing import Any
 
 import keras
@@ -20,6 +23,9 @@ from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 
+if typing.TYPE_CHECKING:
+    from tf_adapters.layers.stateless_seeds import StatelessSeeds
+
 
 @register("projected_attention")
 @dataclasses.dataclass(frozen=True)
@@ -28,8 +34,8 @@ class ProjectedAttention(Method):
 
     Each block computes `norm(x + residual + f(W_up MHA(W_down h)))`, where `h`
     is the block's input. All blocks share `W_down` and `W_up`, so `L` blocks
-    train `2dm + d + m + L (3 m^2 + 2 m)` weights. The encoder is frozen;
-    `MultiTask` trains it too, as in the paper.
+    train `2dm + d + m + L (3 m^2 + 2 m)` weights. The encoder is frozen,
+    unless it trains with `MultiTask`, as in the paper.
 
     Attributes:
         units: Width `m` of the small attention; 204 in the paper and its code.
@@ -61,7 +67,7 @@ class ProjectedAttention(Method):
             self.units, self.init_stddev, name="shared_projections"
         )
 
-        def make(place: str, name: str):
+        def make(place: str, name: str) -> "ProjectedAttentionSlot":
             attention = SmallAttention(
                 self.units,
                 self.num_heads,
@@ -90,7 +96,11 @@ class ProjectedAttentionSlot(SlotGivenLayers):
     arguments = ("projections", "attention", "activation")
 
     def __init__(
-        self, projections, attention, activation: str, **kwargs: Any
+        self,
+        projections: "Projections",
+        attention: "SmallAttention",
+        activation: str,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.projections = projections
@@ -103,9 +113,9 @@ class ProjectedAttentionSlot(SlotGivenLayers):
         x: Tensor,
         context: Context | None = None,
         training: bool | None = None,
-    ):
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         tokens = self.projections.down(context.block_input)
-        # The last block may compute only its first positions.
+        # The last block may compute the output of the first positions only.
         mixed = self.attention(
             tokens[:, : ops.shape(x)[1]],
             tokens,
@@ -134,11 +144,13 @@ class Projections(Bottleneck):
     ) -> None:
         super().__init__(units, "linear", "normal", init_stddev, **kwargs)
 
-    def down(self, x: Tensor):
+    def down(self, x: Tensor) -> Tensor:
         """Projects `(..., d)` to `(..., m)`."""
         return dense(x, self.down_kernel, self.down_bias)
 
-    def up(self, x: Tensor, activation=None):
+    def up(
+        self, x: Tensor, activation: Callable[[Tensor], Tensor] | None = None
+    ) -> Tensor:
         """Projects `(..., m)` to `(..., d)`, then applies `activation`."""
         return dense(x, self.up_kernel, self.up_bias, activation)
 
@@ -192,7 +204,7 @@ class SmallAttention(Float32Layer):
         self.dropout_rate = dropout_rate
         self.init_stddev = init_stddev
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: Sequence[Any] | None = None) -> None:
         for name in ("query", "key", "value"):
             kernel = self.add_weight(
                 (self.units, self.units),
@@ -207,7 +219,13 @@ class SmallAttention(Float32Layer):
             (self.units,), "zeros", name="value_bias"
         )
 
-    def call(self, queries, tokens: Tensor, padding_mask: Tensor, seeds=None):
+    def call(
+        self,
+        queries: Tensor,
+        tokens: Tensor,
+        padding_mask: Tensor,
+        seeds: "StatelessSeeds | None" = None,
+    ) -> Tensor:
         return attention(
             dense(queries, self.query_kernel, self.query_bias),
             dense(tokens, self.key_kernel),

@@ -1,5 +1,6 @@
 """Prompt tuning: Lester et al. 2021, arXiv:2104.08691."""
 
+from collections.abc import Sequence
 import dataclasses
 import typing
 from typing import Any
@@ -66,7 +67,7 @@ class PromptTuning(Method):
             )
 
     def make_embedding_slots(self, shape: EncoderShape) -> dict[str, Slot]:
-        """Returns a dict with the prompt's slot, at the place for `form`."""
+        """Returns a dict with the prompt's slot; `form` determines the key."""
         of_words = self.form == "peft"
         place = "word_embeddings" if of_words else "embeddings"
         return {
@@ -103,16 +104,16 @@ class Prompt(Slot):
         self.init_range = init_range
 
     @property
-    def num_added_tokens(self):
+    def num_added_tokens(self) -> int:
         """The number of inserted vectors."""
         return self.length
 
     @property
-    def first_added_token(self):
+    def first_added_token(self) -> int:
         """The index of the first inserted vector."""
         return 0 if self.stands == "before" else 1
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Sequence[Any]) -> None:
         uniform = keras.initializers.RandomUniform(
             -self.init_range, self.init_range
         )
@@ -125,7 +126,7 @@ class Prompt(Slot):
         x: Tensor,
         context: Context | None = None,
         training: bool | None = None,
-    ):
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         vectors = ops.cast(self.vectors, x.dtype)[None]
         vectors = ops.repeat(vectors, ops.shape(x)[0], axis=0)
         first = self.first_added_token

@@ -11,11 +11,11 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.registry import Registry
 from tf_adapters.methods.method import Method
 
-# Methods of `Gating` that were methods of `Method`.
+# Methods that moved from `Method` to `Gating`.
 _MOVED = ("last_phase_step", "start_last_phase", "reopen", "pack", "unpack")
 M = TypeVar("M", bound=Method)
 
-# Name to class; `register` fills it.
+# Maps names to classes; `register` fills it.
 METHODS = Registry("method", "@tf_adapters.methods.register")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.baselines import HeadOnly
 from tf_adapters.methods.invertible import Invertible
@@ -14,6 +15,10 @@ from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 from tf_adapters.methods.support.gating import Gating
+
+if typing.TYPE_CHECKING:
+    import keras
+    import numpy as np
 
 
 @register("union")
@@ -58,7 +63,7 @@ class Union(Method):
                 )
 
     @property
-    def position_offset(self):
+    def position_offset(self) -> int:
         """The sum of the parts' position offsets."""
         return sum(part.position_offset for part in self.parts)
 
@@ -74,20 +79,24 @@ class Union(Method):
         """Returns the parts' slots at the embeddings."""
         return _joined(*(p.make_embedding_slots(shape) for p in self.parts))
 
-    def trainable_encoder_variables(self, encoder) -> list[Any]:
+    def trainable_encoder_variables(
+        self, encoder: Any
+    ) -> "list[keras.Variable]":
         """Returns the encoder's variables that at least one part trains."""
         found = self._of_all("trainable_encoder_variables", encoder)
         return list({id(variable): variable for variable in found}.values())
 
-    def reparameterize(self, model) -> list[Any]:
-        """Returns the pairs of all parts."""
+    def reparameterize(
+        self, model: Any
+    ) -> "list[tuple[keras.Variable, keras.layers.Layer]]":
+        """Returns all parts' pairs of a variable and a layer."""
         return self._of_all("reparameterize", model)
 
-    def folds(self, model) -> list[Any]:
-        """Returns the pairs of all parts."""
+    def folds(self, model: Any) -> "list[tuple[keras.Variable, Slot]]":
+        """Returns all parts' pairs of a kernel and a slot."""
         return self._of_all("folds", model)
 
-    def report(self, model) -> dict[str, Any]:
+    def report(self, model: Any) -> dict[str, Any]:
         """Returns the reports of all parts in one dict."""
         reports = (part.report(model) for part in self.parts)
         return {
@@ -95,20 +104,20 @@ class Union(Method):
         }
 
     @property
-    def gating(self):
-        """The `Gating` of all parts."""
+    def gating(self) -> "UnionGating":
+        """The `Gating` that combines the gatings of all parts."""
         return UnionGating([part.gating for part in self.parts])
 
-    def penalty(self, model):
+    def penalty(self, model: Any) -> Tensor:
         """Returns the sum of the parts' penalties."""
         return sum(part.penalty(model) for part in self.parts)
 
-    def _of_all(self, name: str, argument: str):
+    def _of_all(self, name: str, argument: Any) -> list[Any]:
         found = (getattr(part, name)(argument) for part in self.parts)
         return list(itertools.chain(*found))
 
 
-def _joined(*found: Any):
+def _joined(*found: dict[str, Slot]) -> dict[str, Slot]:
     joined = {}
     for slots in found:
         for place, slot in slots.items():
@@ -122,33 +131,35 @@ def _joined(*found: Any):
 
 
 class UnionGating(Gating):
-    """Several `Gating`s, each for its own weights.
+    """Combines several `Gating`s, each of which handles its own weights.
 
     Args:
         parts: List of `Gating`.
     """
 
-    def __init__(self, parts) -> None:
+    def __init__(self, parts: list[Gating]) -> None:
         self.parts = parts
 
-    def reopen(self, model) -> None:
+    def reopen(self, model: Any) -> None:
         for part in self.parts:
             part.reopen(model)
 
-    def pack(self, tensors: dict[str, Any]) -> dict[str, Any]:
+    def pack(self, tensors: "dict[str, np.ndarray]") -> "dict[str, np.ndarray]":
         for part in self.parts:
             tensors = part.pack(tensors)
         return tensors
 
     def unpack(
-        self, tensors: dict[str, Any], shapes: dict[str, Any]
-    ) -> dict[str, Any]:
+        self,
+        tensors: "dict[str, np.ndarray]",
+        shapes: dict[str, tuple[int, ...]],
+    ) -> "dict[str, np.ndarray]":
         for part in reversed(self.parts):
             tensors = part.unpack(tensors, shapes)
         return tensors
 
 
-def without_map(method):
+def without_map(method: Method) -> Method:
     """Returns a method without its invertible adapter, if it has one.
 
     If nothing else remains, returns `HeadOnly()`.

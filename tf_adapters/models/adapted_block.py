@@ -1,30 +1,45 @@
 """One block of a KerasHub encoder, with places for a method's slots.
 
 `AdaptedBlock` reads the kernels and biases of a block's layers and calls the
-slots that a method attached to it: see `tf_adapters.layers.slot`. It has no
-branches by family: what differs is in an `Architecture`.
+slots that a method attached to it: see `tf_adapters.layers.slot`. The code is
+the same for all families of encoders; an `Architecture` has the differences.
 
 Weights stay in float32. They are cast on use to the dtype of the token vectors,
 which follows from the backbone's dtype policy. Keras's own casting is therefore
 off in all layers of this library (`autocast=False`).
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Iterable
 import dataclasses
 import math
+import typing
+from typing import Any
 
 from keras import ops
 
 from tf_adapters.common.checks import check_known
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
 from tf_adapters.layers.attention import NoPositions
 from tf_adapters.layers.attention import attention
+from tf_adapters.layers.bank import BankNorm
 from tf_adapters.layers.bank import norm_weights
+from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.norm_place import NORM_PLACES
 from tf_adapters.layers.normalization import layer_norm
 from tf_adapters.layers.slot import BLOCK_PLACES
+from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.stateless_seeds import dropout
+
+if typing.TYPE_CHECKING:
+    import keras
+
+    from tf_adapters.encoders.encoder import Encoder
 
 
 class AdaptedBlock(Float32Layer):
@@ -36,9 +51,9 @@ class AdaptedBlock(Float32Layer):
         encoder: The `Encoder`, which defines activation, epsilon and dropout.
         use_dropout: Whether to apply the block's own dropout in training.
             Defaults to `True`.
-        norms: Iterator of `BankNorm`s. As many as the block has norms are taken
-            and replace these. If it is empty (default), the block keeps its own
-            norms.
+        norms: Iterator of `BankNorm`s. The block takes one to replace each of
+            its norms. If the iterator is empty (default), the block keeps its
+            own norms.
         positions: How positions enter attention: an object with the method of
             `tf_adapters.layers.attention.NoPositions`, which is the default.
         **kwargs: See `keras.layers.Layer`.
@@ -46,14 +61,14 @@ class AdaptedBlock(Float32Layer):
 
     def __init__(
         self,
-        block,
-        slots,
-        encoder,
-        use_dropout=True,
-        norms=(),
-        positions=None,
-        **kwargs,
-    ):
+        block: keras.layers.Layer,
+        slots: dict[str, Slot],
+        encoder: Encoder,
+        use_dropout: bool = True,
+        norms: Iterable[BankNorm] = (),
+        positions: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         architecture = encoder.architecture
         self._norm_place = NORM_PLACES[architecture.norms]
@@ -94,7 +109,7 @@ class AdaptedBlock(Float32Layer):
         self.built = True
 
     @property
-    def slots(self):
+    def slots(self) -> dict[str, Slot]:
         """Dict from place to slot, without the slots that are left out."""
         return {
             place: getattr(self, _attribute(place))
@@ -102,21 +117,27 @@ class AdaptedBlock(Float32Layer):
             if place in self._in_use
         }
 
-    def _slot(self, place):
+    def _slot(self, place: str) -> Slot | None:
         """Returns the slot that is active at a place, or `None`."""
         slot = self.slots.get(place)
         return None if slot is None or slot.is_folded else slot
 
     @property
-    def places_in_use(self):
+    def places_in_use(self) -> frozenset[str]:
         """The places with active slots. If empty, the block is unadapted."""
         return self._in_use
 
     @places_in_use.setter
-    def places_in_use(self, places):
+    def places_in_use(self, places: Iterable[str]) -> None:
         self._in_use = frozenset(places)
 
-    def call(self, x, context, first_token_only=False, training=None):
+    def call(
+        self,
+        x: Tensor,
+        context: Context,
+        first_token_only: bool = False,
+        training: bool | None = None,
+    ) -> tuple[Tensor, dict[str, dict[str, Tensor]]]:
         """Returns the block's output, and the probes of its slots and norm.
 
         Args:
@@ -148,16 +169,23 @@ class AdaptedBlock(Float32Layer):
         x = self._add("ffn", output, context, training, probes)
         return x, probes
 
-    def kernels(self):
+    def kernels(self) -> dict[str, tuple[keras.Variable, int]]:
         """Returns the projections' kernels; see `BlockLayers.kernels`."""
         return self.block_layers.kernels()
 
-    def norms(self):
+    def norms(self) -> list[keras.layers.Layer]:
         """Returns the norms of attention, if it has one, and of the FFN."""
         norms = [self.attention_norm, self.ffn_norm]
         return [norm for norm in norms if norm is not None]
 
-    def _project(self, name, x, context, training, activation=None):
+    def _project(
+        self,
+        name: str,
+        x: Tensor,
+        context: Context,
+        training: bool | None,
+        activation: Callable[[Tensor], Tensor] | None = None,
+    ) -> Tensor:
         """Returns a projection of `x`, modified by its slot if it has one."""
         layer = getattr(self.block_layers, name)
         kernel = ops.reshape(
@@ -178,7 +206,9 @@ class AdaptedBlock(Float32Layer):
         )
         return y if activation is None else activation(y)
 
-    def _norm(self, sublayer, context):
+    def _norm(
+        self, sublayer: str, context: Context
+    ) -> Callable[[Tensor], Tensor]:
         """Returns the norm of a sublayer, a function of token vectors."""
         norm = getattr(self, f"{sublayer}_norm")
         if norm is None:
@@ -186,12 +216,19 @@ class AdaptedBlock(Float32Layer):
         gamma, beta = norm_weights(norm, context.adapter_ids)
         return lambda value: layer_norm(value, gamma, beta, self.epsilon)
 
-    def _read(self, sublayer, x, context):
-        """Returns what a sublayer reads, given the block's vectors."""
+    def _read(self, sublayer: str, x: Tensor, context: Context) -> Tensor:
+        """Returns the input of a sublayer, given the block's vectors."""
         return self._norm_place.read(x, self._norm(sublayer, context))
 
-    def _add(self, sublayer, x, context, training, probes):
-        """Adds the residual to a sublayer's output, with slots and norm."""
+    def _add(
+        self,
+        sublayer: str,
+        x: Tensor,
+        context: Context,
+        training: bool | None,
+        probes: dict[str, dict[str, Tensor]],
+    ) -> Tensor:
+        """Applies slots, residual and norm to a sublayer's output `x`."""
         norm = self._norm(sublayer, context)
         context = dataclasses.replace(
             context, norm=self._norm_place.for_slot(norm)
@@ -208,7 +245,13 @@ class AdaptedBlock(Float32Layer):
             y, probes[place] = slot(y, context=context, training=training)
         return y
 
-    def _attend(self, queries_from, keys_from, context, training):
+    def _attend(
+        self,
+        queries_from: Tensor,
+        keys_from: Tensor,
+        context: Context,
+        training: bool | None,
+    ) -> Tensor:
         query = self._project("query", queries_from, context, training)
         key = self._project("key", keys_from, context, training)
         value = self._project("value", keys_from, context, training)
@@ -238,14 +281,16 @@ class AdaptedBlock(Float32Layer):
         return self._project("output", mixed, context, training)
 
 
-def _without_positions(bias, num_keys):
-    """Pads a bias with zeros for the keys inserted before the text's."""
+def _without_positions(
+    bias: Tensor | None, num_keys: int | Tensor
+) -> Tensor | None:
+    """Pads an attention bias with zeros for keys inserted before the text."""
     if bias is None:
         return None
     added = num_keys - ops.shape(bias)[-1]
     return ops.pad(bias, ((0, 0), (0, 0), (0, 0), (added, 0)))
 
 
-def _attribute(place):
+def _attribute(place: str) -> str:
     # Keras layers already have an attribute `output`.
     return place if place.startswith("after") else f"{place}_slot"

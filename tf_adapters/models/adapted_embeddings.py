@@ -3,20 +3,36 @@
 These functions take an `AdaptedEncoder`, whose attributes hold the layers.
 """
 
+from __future__ import annotations
+
 import dataclasses
+import typing
 
 from keras import ops
 
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers.bank import norm_weights
+from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.normalization import layer_norm
+from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.stateless_seeds import dropout
+
+if typing.TYPE_CHECKING:
+    import keras
+
+    from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
 # DistilBERT's layer of token and position embeddings in KerasHub.
 _TOKENS = "token_and_position_embedding"
 
 
-def embed(encoder, inputs, context, training):
+def embed(
+    encoder: AdaptedEncoder,
+    inputs: dict[str, Tensor],
+    context: Context,
+    training: bool | None,
+) -> tuple[Tensor, Context]:
     """Returns the input of the first block, and the updated context."""
     if "word_embeddings" in encoder.embedding_slots or encoder.position_offset:
         x, context = _embed_with_slot(encoder, inputs, context, training)
@@ -33,8 +49,13 @@ def embed(encoder, inputs, context, training):
     return _in_slot(encoder, "embeddings", x, context, training)
 
 
-def _embed_with_slot(encoder, inputs, context, training):
-    """Adds up the embeddings one by one, with the slot of the word vectors."""
+def _embed_with_slot(
+    encoder: AdaptedEncoder,
+    inputs: dict[str, Tensor],
+    context: Context,
+    training: bool | None,
+) -> tuple[Tensor, Context]:
+    """Sums all embeddings, after applying a slot to the word embeddings."""
     tokens = encoder.backbone.token_embedding(inputs["token_ids"])
     x, context = _in_slot(encoder, "word_embeddings", tokens, context, training)
     names = [layer.name for layer in encoder.backbone.layers]
@@ -50,8 +71,10 @@ def _embed_with_slot(encoder, inputs, context, training):
     return y, context
 
 
-def _position_embedding(encoder, names):
-    """Returns the position embedding, or `None` if attention has positions."""
+def _position_embedding(
+    encoder: AdaptedEncoder, names: list[str]
+) -> keras.layers.Layer | None:
+    """Returns the position embedding, or `None` if the encoder has none."""
     if "position_embedding" in names:
         return encoder.backbone.get_layer("position_embedding")
     joint = "embeddings" if encoder.counts_positions else _TOKENS
@@ -60,8 +83,14 @@ def _position_embedding(encoder, names):
     return encoder.backbone.get_layer(joint).position_embedding
 
 
-def _in_slot(encoder, place, x, context, training):
-    """Returns embeddings after a slot, and the updated context."""
+def _in_slot(
+    encoder: AdaptedEncoder,
+    place: str,
+    x: Tensor,
+    context: Context,
+    training: bool | None,
+) -> tuple[Tensor, Context]:
+    """Applies a slot to `x`; returns the result and the updated context."""
     slot = encoder.embedding_slots.get(place)
     if slot is None:
         return x, context
@@ -70,8 +99,8 @@ def _in_slot(encoder, place, x, context, training):
     return x, dataclasses.replace(context, padding_mask=mask)
 
 
-def of_text(encoder, x):
-    """Returns the vectors of the text's tokens, without those of the slots."""
+def of_text(encoder: AdaptedEncoder, x: Tensor) -> Tensor:
+    """Returns `x` without the vectors that slots added."""
     for slot in encoder.embedding_slots.values():
         first, number = slot.first_added_token, slot.num_added_tokens
         if number:
@@ -79,7 +108,9 @@ def of_text(encoder, x):
     return x
 
 
-def _from_first_token(encoder, x, padding_mask):
+def _from_first_token(
+    encoder: AdaptedEncoder, x: Tensor, padding_mask: Tensor
+) -> Tensor:
     """Counts positions from the first token if the text is padded on the left.
 
     RoBERTa and XLM-R in Hugging Face's library do so; KerasHub's embeddings
@@ -93,17 +124,17 @@ def _from_first_token(encoder, x, padding_mask):
     positions = ops.maximum(columns - before[:, None], 0)
     offset = encoder.position_offset
 
-    def moved():
+    def moved() -> Tensor:
         difference = ops.take(table, positions + offset, axis=0)
         return x + difference - ops.take(table, columns + offset, axis=0)
 
     return ops.cond(ops.any(before > 0), moved, lambda: x)
 
 
-def _lengthened(values, slot, value):
-    """Pads `(batch, tokens)` integers with a value for a slot's added tokens.
+def _lengthened(values: Tensor, slot: Slot | None, value: int) -> Tensor:
+    """Extends `(batch, tokens)` integers by the tokens that a slot adds.
 
-    All added tokens get the same value, so they can always go in front.
+    All added tokens get the same `value`, so it can always be put in front.
     """
     added = 0 if slot is None else slot.num_added_tokens
     return ops.pad(values, ((0, 0), (added, 0)), constant_values=value)

@@ -4,14 +4,24 @@ The embedding part of the backbone becomes a sub-model; each of its blocks is
 run by an `AdaptedBlock`. Without slots the outputs equal the checkpoint's.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Iterable
+import typing
+from typing import Any
+
 import keras
 from keras import ops
 
+from tf_adapters.common.types import Tensor
+from tf_adapters.layers.bank import BankNorm
 from tf_adapters.layers.bank import norm_weights
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.normalization import layer_norm
+from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.methods.method import EncoderShape
 from tf_adapters.models import adapted_embeddings
@@ -19,6 +29,9 @@ from tf_adapters.models import encoder_checks
 from tf_adapters.models.adapted_block import AdaptedBlock
 from tf_adapters.models.adapted_embeddings import of_text
 from tf_adapters.models.rematerialization import rematerialized
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.encoders.encoder import Encoder
 
 
 class AdaptedEncoder(Float32Layer):
@@ -34,8 +47,8 @@ class AdaptedEncoder(Float32Layer):
             the order of `norms()`, or `None` (default).
         embedding_slots: Dict from `word_embeddings` and `embeddings` to `Slot`,
             or `None` (default).
-        position_offset: Integer. How many positions the texts are shifted by,
-            to make room for what a method inserts before them. Defaults to 0.
+        position_offset: Integer. Number of positions to shift texts by, to make
+            room for what a method inserts before them. Defaults to 0.
         **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
@@ -75,14 +88,14 @@ class AdaptedEncoder(Float32Layer):
 
     def __init__(
         self,
-        encoder,
-        slots=None,
-        use_dropout=True,
-        norms=None,
-        embedding_slots=None,
-        position_offset=0,
-        **kwargs,
-    ):
+        encoder: Encoder,
+        slots: list[dict[str, Slot]] | None = None,
+        use_dropout: bool = True,
+        norms: Iterable[BankNorm] | None = None,
+        embedding_slots: dict[str, Slot] | None = None,
+        position_offset: int = 0,
+        **kwargs: Any,
+    ) -> None:
         backbone = encoder.backbone
         super().__init__(**kwargs)
         architecture = encoder.architecture
@@ -129,20 +142,20 @@ class AdaptedEncoder(Float32Layer):
         self._rematerialized = {}
         self.build((None, None))
 
-    def build(self, input_shape):
-        """Does nothing, as all parts are built; for Keras's `summary`."""
+    def build(self, input_shape: Any) -> None:
+        """Does nothing; Keras's `summary` requires the method."""
 
     @property
-    def output_shape(self):
+    def output_shape(self) -> tuple[None, None, int]:
         """Shape of `sequence_output`, for Keras's `summary`."""
         return (None, None, self.width)
 
-    def rematerialize(self, variables):
+    def rematerialize(self, variables: Iterable[keras.Variable]) -> None:
         """Makes the backward pass recompute activations, which saves memory.
 
         Args:
-            variables: All variables that need a gradient: the trained ones,
-                and those of the encoder that a reparameterization computes.
+            variables: All variables that need a gradient: trained variables,
+                and encoder variables that a reparameterization computes.
         """
         ids = frozenset(id(variable) for variable in variables)
         self._rematerialized = {
@@ -150,7 +163,7 @@ class AdaptedEncoder(Float32Layer):
         }
 
     @property
-    def max_tokens(self):
+    def max_tokens(self) -> int | None:
         """Maximum number of tokens in a text, or `None` if unlimited."""
         positions = getattr(self.backbone, "max_sequence_length", None)
         if positions is None:
@@ -160,22 +173,22 @@ class AdaptedEncoder(Float32Layer):
         return positions - self.position_offset - added
 
     @property
-    def undo_embeddings(self):
+    def undo_embeddings(self) -> Callable[[Tensor], Tensor] | None:
         """Function that inverts the slot of the embeddings, or `None`."""
         slot = self.embedding_slots.get("embeddings")
         return None if slot is None else slot.inverse
 
     @property
-    def width(self):
+    def width(self) -> int:
         """Width `d` of the token vectors."""
         return self.backbone.hidden_dim
 
     @property
-    def token_embeddings(self):
+    def token_embeddings(self) -> keras.Variable:
         """The token embedding, a variable `(vocabulary, embedding width)`."""
         return self.backbone.token_embedding.embeddings
 
-    def norms(self):
+    def norms(self) -> list[keras.layers.Layer]:
         """Returns all layer norms: of embeddings, blocks, and the final one.
 
         Blocks that share weights, as in ALBERT, have the same norms.
@@ -185,16 +198,16 @@ class AdaptedEncoder(Float32Layer):
             norms += block.norms()
         return norms if self.final_norm is None else [*norms, self.final_norm]
 
-    def norm_variables(self):
+    def norm_variables(self) -> list[keras.Variable]:
         """Returns gamma and beta of all layer norms, each only once."""
         norms = {id(norm): norm for norm in self.norms()}.values()
         return [variable for norm in norms for variable in norm.variables]
 
-    def pooler_variables(self):
+    def pooler_variables(self) -> list[keras.Variable]:
         """Returns the pooler's variables, or `[]` if there is no pooler."""
         return [] if self.pooler is None else list(self.pooler.variables)
 
-    def used_variables(self):
+    def used_variables(self) -> list[keras.Variable]:
         """Returns the backbone weights that affect the outputs."""
         pooler = getattr(self.backbone, "pooled_dense", None)
         if pooler is None or self.pooler is not None:
@@ -204,13 +217,13 @@ class AdaptedEncoder(Float32Layer):
 
     def call(
         self,
-        inputs,
-        training=None,
-        seed=None,
-        first_token_only=False,
-        return_hidden_states=False,
-        return_probes=False,
-    ):
+        inputs: dict[str, Tensor],
+        training: bool | None = None,
+        seed: Tensor | None = None,
+        first_token_only: bool = False,
+        return_hidden_states: bool = False,
+        return_probes: bool = False,
+    ) -> dict[str, Any]:
         encoder_checks.check_inputs(self, inputs)
         encoder_checks.check_not_quantized(self.backbone)
         inputs = encoder_checks.of_one_shape(inputs)

@@ -10,6 +10,7 @@ import keras_hub
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.encoders.encoder import as_encoder
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
@@ -35,8 +36,8 @@ class AdapterModel(AssembledModel):
     Models use the encoder's layers in place and share them as long as no method
     trains the encoder. Once a model has trained some of it (norms, biases, or
     all weights), other models of that encoder raise an error, and so does
-    building a new one, until you call `encoder.restore()`. Load one encoder for
-    each model with a method that trains some of it.
+    building a new one, until you call `encoder.restore()`. Load a separate
+    encoder for each model whose method trains some of it.
 
     Args:
         encoder: `Encoder`, see `load_encoder`.
@@ -59,8 +60,8 @@ class AdapterModel(AssembledModel):
         inputs: Dict of integer tensors `(batch, tokens)`: `token_ids`,
             `padding_mask`, and `segment_ids` if the backbone takes them. The
             shape is `(batch, choices, tokens)` for a multiple-choice head, and
-            choices without tokens are ignored; likewise for a head that reads
-            windows.
+            `(batch, windows, tokens)` for a head that reads windows. Choices
+            and windows without tokens are ignored.
         training: Whether to apply dropout.
         seed: Integer tensor of shape `(2,)` that determines all dropout masks
             of this call. By default it is drawn from the model's own generator.
@@ -83,23 +84,28 @@ class AdapterModel(AssembledModel):
         (2, 2)
     """
 
-    def check_features(self, inputs):
+    def check_features(self, inputs: Any) -> None:
         """Raises a `UserError` if the encoder cannot take these inputs."""
         check_inputs(self.encoder, inputs)
 
-    def feature_shapes(self):
+    def feature_shapes(self) -> dict[str, tuple[None, ...]]:
         """Returns a dict from the name of an input to its shape."""
         head = heads.Head if self.head is None else self.head
         names = [tensor.name for tensor in self.encoder.embeddings.inputs]
         return dict.fromkeys(names, head.feature_shape) | head.further_features
 
-    def call(self, inputs, training=None, seed=None):
+    def call(
+        self,
+        inputs: dict[str, Tensor],
+        training: bool | None = None,
+        seed: Tensor | None = None,
+    ) -> Any:
         if training:
             seed = self._draw_seed() if seed is None else seed
             seed = ops.convert_to_tensor(seed)
         reads = None if self.head is None else self.head.reads
         drops = bool(training) and not self.reparameterization.replaces_dropout
-        # The encoder uses this seed. The others need different masks.
+        # The encoder uses `seed`. Method and head need different masks.
         with self.reparameterization.scope(
             StatelessSeeds(seed + 2) if training else None
         ):
@@ -115,13 +121,15 @@ class AdapterModel(AssembledModel):
             outputs["token_embeddings"] = self.encoder.token_embeddings
             return self.head_layer({**inputs, **outputs}, seeds=seeds)
 
-    def _draw_seed(self):
+    def _draw_seed(self) -> Tensor:
         """Returns a seed that differs between calls and between replicas."""
         run, step = ops.unstack(self.seed_generator.next(), 2)
         place = ops.cast(replica_number(), step.dtype)
         return pass_seed(run, place, step)
 
-    def encode(self, inputs, **options):
+    def encode(
+        self, inputs: dict[str, Tensor], **options: Any
+    ) -> dict[str, Any]:
         """Returns the encoder's outputs in evaluation, as the head sees them.
 
         The weights that the method computes are in effect, unlike in a direct
@@ -134,18 +142,18 @@ class AdapterModel(AssembledModel):
         with self.reparameterization.scope():
             return self.encoder(as_sequences(inputs), training=False, **options)
 
-    def merge(self):
+    def merge(self) -> None:
         """Warns that the method is now called `fold`, and calls it."""
         _warn_of_old_name("merge", "fold")
         self.fold()
 
-    def unmerge(self):
+    def unmerge(self) -> None:
         """Warns that the method is now called `unfold`, and calls it."""
         _warn_of_old_name("unmerge", "unfold")
         self.unfold()
 
     @property
-    def trainable(self):
+    def trainable(self) -> bool:
         """Whether the variables that method and head declare are trained.
 
         Setting it to `True` leaves all other variables frozen.
@@ -153,36 +161,39 @@ class AdapterModel(AssembledModel):
         return super().trainable
 
     @trainable.setter
-    def trainable(self, value):
+    def trainable(self, value: bool) -> None:
         keras.Model.trainable.fset(self, value)
         if value:
             freezing.freeze_all_but_declared(self)
 
     @property
-    def trainable_variables(self):
+    def trainable_variables(self) -> list[keras.Variable]:
         return self._freezing.trained(self, self.variables)
 
     @property
-    def non_trainable_variables(self):
+    def non_trainable_variables(self) -> list[keras.Variable]:
         return self._freezing.frozen(self, self.variables)
 
     @property
-    def trainable_weights(self):
+    def trainable_weights(self) -> list[keras.Variable]:
         return self._freezing.trained(self, self.weights)
 
     @property
-    def non_trainable_weights(self):
+    def non_trainable_weights(self) -> list[keras.Variable]:
         return self._freezing.frozen(self, self.weights)
 
-    def penalty(self):
+    def penalty(self) -> Tensor:
         """Returns the term that the method adds to the loss, a scalar."""
         return ops.convert_to_tensor(self.method.penalty(self), "float32")
 
-    def last_phase_step(self, total_steps):
-        """Returns the step after which the last phase begins, or 0 if none."""
+    def last_phase_step(self, total_steps: int) -> int:
+        """Returns the step after which the last phase begins.
+
+        Returns 0 if the training has only one phase.
+        """
         return self.method.gating.last_phase_step(total_steps)
 
-    def phases(self, total_steps):
+    def phases(self, total_steps: int) -> list[tuple[int, float]]:
         """Returns (number of steps, learning rate factor) for each phase."""
         first = self.last_phase_step(total_steps)
         if not first:
@@ -190,11 +201,11 @@ class AdapterModel(AssembledModel):
         factor = self.method.gating.last_phase_learning_rate_multiplier
         return [(first, 1.0), (total_steps - first, factor)]
 
-    def start_last_phase(self):
+    def start_last_phase(self) -> None:
         """Starts the last phase of the method's training."""
         self.method.gating.start_last_phase(self)
 
-    def compute_loss(self, *args, **kwargs):
+    def compute_loss(self, *args: Any, **kwargs: Any) -> Tensor:
         """Returns Keras's loss plus the method's penalty, for `fit`.
 
         Each replica adds its share of the penalty, as for a regularizer.
@@ -202,17 +213,17 @@ class AdapterModel(AssembledModel):
         penalty = self._aggregate_additional_loss(self.penalty())
         return super().compute_loss(*args, **kwargs) + penalty
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         self.check_not_folded()
         self.check_encoder()
         return {**super().get_config(), **model_config.config_of(self)}
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> "AdapterModel":
         return model_config.model_from(cls, config)
 
 
-def _warn_of_old_name(old, new):
+def _warn_of_old_name(old: str, new: str) -> None:
     warnings.warn(
         f"`AdapterModel.{old}` is now called `{new}`, and the old name will be "
         f"removed. Call `model.{new}()`.",

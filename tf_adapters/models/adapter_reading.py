@@ -1,8 +1,10 @@
 """Reads an adapter folder: method, head and weights."""
 
 import dataclasses
+import os
 from pathlib import Path
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
+from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.interop import foreign_folder
 from tf_adapters.interop import formats
 from tf_adapters.interop.sizes import check_sizes
@@ -18,8 +21,10 @@ from tf_adapters.interop.stored_adapter import StoredAdapter
 from tf_adapters.interop.stored_adapter import find_stored
 
 
-def plugins_of(method, head):
-    """Returns a dict from name to file of what plug-ins define.
+def plugins_of(
+    method: methods.Method, head: heads.Head | None
+) -> dict[str, str]:
+    """Returns the names of plug-in classes, in a dict from name to file.
 
     Args:
         method: Method.
@@ -37,8 +42,13 @@ def plugins_of(method, head):
     return found
 
 
-def read_method_and_head(config, tensors, encoder, folder):
-    """Returns the method and the head, or `None`, of an adapter folder.
+def read_method_and_head(
+    config: dict[str, Any],
+    tensors: dict[str, np.ndarray],
+    encoder: Encoder,
+    folder: str | os.PathLike[str],
+) -> tuple[methods.Method, heads.Head | None]:
+    """Returns the method of an adapter folder, and its head or `None`.
 
     Args:
         config: Return value of `read_adapter_config`.
@@ -47,8 +57,8 @@ def read_method_and_head(config, tensors, encoder, folder):
         folder: The folder, for errors.
 
     Raises:
-        AdapterError: If a plug-in defines one of them and is not loaded, or if
-            the sizes of the tensors do not match the method.
+        AdapterError: If a plug-in that defines the method or head is not
+            loaded, or if the sizes of the tensors do not match the method.
         UserError: If a name or setting is unknown.
     """
     known = {**methods.METHODS, **heads.HEADS}
@@ -71,8 +81,8 @@ class AdapterContent:
     Attributes:
         stored: `StoredAdapter`.
         config: `adapter_config.json`, in this library's format.
-        method: The method that trained it.
-        head: Its head, or `None`.
+        method: The method that trained the adapter.
+        head: The adapter's head, or `None`.
         tensors: Dict from name to array, as stored.
         weights_file: Path of the file that holds the tensors.
     """
@@ -85,12 +95,16 @@ class AdapterContent:
     weights_file: Path
 
 
-def read_adapter(folder, encoder, with_head=True):
+def read_adapter(
+    folder: StoredAdapter | str | os.PathLike[str],
+    encoder: Encoder,
+    with_head: bool = True,
+) -> AdapterContent:
     """Returns the `AdapterContent` of a folder.
 
     Args:
         folder: `StoredAdapter`, or an argument of `find_stored`.
-        encoder: The `Encoder` that it was trained on.
+        encoder: The `Encoder` that the adapter was trained on.
         with_head: Whether to read the head, too. If `False`, the head may be
             of a kind that this library does not have.
 
@@ -111,7 +125,9 @@ def read_adapter(folder, encoder, with_head=True):
     return AdapterContent(stored, config, method, head, tensors, path)
 
 
-def _read_ours(stored, encoder, with_head):
+def _read_ours(
+    stored: StoredAdapter, encoder: Encoder, with_head: bool
+) -> tuple[dict[str, Any], dict[str, np.ndarray], Path]:
     folder, config = stored.path.absolute(), stored.config
     found = config["encoder"]
     if found["fingerprint"] != encoder.fingerprint:
@@ -128,7 +144,9 @@ def _read_ours(stored, encoder, with_head):
     return config, tensors, path
 
 
-def without_head(config, tensors):
+def without_head(
+    config: dict[str, Any], tensors: dict[str, np.ndarray]
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Returns an adapter's configuration and tensors without its head."""
     tensors = {k: v for k, v in tensors.items() if not k.startswith("head/")}
     return {**config, "head": None}, tensors

@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 import shutil
+from typing import Any
 
 import numpy as np
 import safetensors.numpy
@@ -18,7 +19,12 @@ from tf_adapters.common.errors import cut
 from tf_adapters.interop import formats
 
 
-def write_adapter(folder, config, tensors, overwrite=False):
+def write_adapter(
+    folder: str | os.PathLike[str],
+    config: dict[str, Any],
+    tensors: dict[str, np.ndarray],
+    overwrite: bool = False,
+) -> int:
     """Writes an adapter folder, replacing an earlier one of the same model.
 
     The folder appears complete or not at all: it is written under another name
@@ -56,7 +62,9 @@ def write_adapter(folder, config, tensors, overwrite=False):
     return (folder / WEIGHTS_FILE).stat().st_size
 
 
-def _check_replaceable(folder, config, overwrite):
+def _check_replaceable(
+    folder: Path, config: dict[str, Any], overwrite: bool
+) -> None:
     """Raises an error if the adapter in a folder must not be replaced."""
     form, there = formats.read_format(folder)
     if form != formats.OURS or "format_version" not in (there or {}):
@@ -79,13 +87,15 @@ def _check_replaceable(folder, config, overwrite):
             )
 
 
-def _identity(part):
+def _identity(part: Any) -> Any:
     """Returns the value that identifies a part of the configuration."""
     # The same encoder may have several names, but only one fingerprint.
     return part.get("fingerprint", part) if isinstance(part, dict) else part
 
 
-def _write_files(folder, config, tensors):
+def _write_files(
+    folder: Path, config: dict[str, Any], tensors: dict[str, np.ndarray]
+) -> None:
     safetensors.numpy.save_file(tensors, folder / WEIGHTS_FILE)
     checksum = adapter_folder.checksum(folder / WEIGHTS_FILE)
     config = {**config, "weights_sha256": checksum}
@@ -95,7 +105,7 @@ def _write_files(folder, config, tensors):
     (folder / "README.md").write_text(_card(config, tensors), encoding="utf-8")
 
 
-def _card(config, tensors):
+def _card(config: dict[str, Any], tensors: dict[str, np.ndarray]) -> str:
     weights = sum(int(np.prod(tensor.shape)) for tensor in tensors.values())
     method = dict(config["method"])
     name = method.pop("name")

@@ -1,14 +1,23 @@
 """Encoder, method and head put together, with the right parts frozen."""
 
+from collections.abc import Collection
+from contextlib import AbstractContextManager
+from typing import Any
+
 import keras
 
+from tf_adapters import heads
+from tf_adapters import methods
 from tf_adapters.common.errors import UserError
+from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.layers.reparameterization import Reparameterization
+from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.slot import check_names
 from tf_adapters.models import freezing
 from tf_adapters.models import model_checks
 from tf_adapters.models import model_slots
 from tf_adapters.models import variable_groups
+from tf_adapters.models.composition import Composition
 from tf_adapters.models.encoder_model import EncoderModel
 
 
@@ -30,15 +39,15 @@ class AssembledModel(EncoderModel):
 
     def __init__(
         self,
-        encoder,
-        method,
-        head=None,
-        use_encoder_dropout=True,
-        seed=0,
-        below=None,
-        remat=False,
-        **kwargs,
-    ):
+        encoder: Encoder,
+        method: methods.Method,
+        head: heads.Head | None = None,
+        use_encoder_dropout: bool = True,
+        seed: int | None = 0,
+        below: Composition | methods.Method | None = None,
+        remat: bool = False,
+        **kwargs: Any,
+    ) -> None:
         model_checks.check_arguments(encoder, method, head)
         model_checks.check_seed(seed)
         super().__init__(encoder, **kwargs)
@@ -56,7 +65,7 @@ class AssembledModel(EncoderModel):
         self.encoder, own, self.slots_below = model_slots.adapted_encoder(
             self, encoder
         )
-        # In a function, or else Keras would track them as layers of the model.
+        # A function, because Keras would track a list as layers of the model.
         self._own_slots = lambda: own
         for slot in self.all_slots():
             check_names(slot)
@@ -70,7 +79,7 @@ class AssembledModel(EncoderModel):
         self._freeze()
         self.built = True
 
-    def _freeze(self):
+    def _freeze(self) -> None:
         """Freezes all variables but those that method and head declare."""
         self._freezing = freezing.Freezing(self)
         declared = self.declared_encoder_variables()
@@ -87,27 +96,27 @@ class AssembledModel(EncoderModel):
         freezing.unfreeze_layers(self.encoder.backbone)
         freezing.freeze_all_but_declared(self)
 
-    def fit(self, *args, **kwargs):
+    def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
         """Trains the model; raises a `UserError` if no weights train."""
         model_checks.check_trains(self)
         return super().fit(*args, **kwargs)
 
-    def _make_head_layer(self):
+    def _make_head_layer(self) -> keras.layers.Layer:
         layer = self.head.make_layer()
         layer.build((None, None, self.encoder.width))
         self.head.attach(layer, self.encoder)
         return layer
 
     @property
-    def slots(self):
+    def slots(self) -> list[dict[str, Slot]]:
         """One dict for each block, from place to slot."""
         return self.encoder.slots
 
-    def all_slots(self):
+    def all_slots(self) -> list[Slot]:
         """Returns the slots of embeddings and blocks, each only once."""
         return model_slots.distinct([self.encoder.embedding_slots, *self.slots])
 
-    def own_slots(self):
+    def own_slots(self) -> list[Slot]:
         """Returns the method's own slots, each only once.
 
         In a composition, a single slot at each place combines these with the
@@ -115,7 +124,7 @@ class AssembledModel(EncoderModel):
         """
         return self._own_slots()
 
-    def leave_out(self, blocks):
+    def leave_out(self, blocks: Collection[int]) -> None:
         """Removes the method's slots from some blocks, for inference.
 
         The model becomes faster, and its outputs change slightly (AdapterDrop,
@@ -133,11 +142,11 @@ class AssembledModel(EncoderModel):
         """
         model_slots.leave_out(self, blocks)
 
-    def without(self, blocks):
+    def without(self, blocks: Collection[int]) -> AbstractContextManager[None]:
         """Leaves blocks out, as `leave_out` does, within a `with` block."""
         return model_slots.without(self, blocks)
 
-    def slot_weights(self, block, place):
+    def slot_weights(self, block: int, place: str) -> dict[str, keras.Variable]:
         """Returns a dict from name to variable for the weights of one slot.
 
         The names are those in an adapter folder, without the slot's prefix
@@ -156,13 +165,13 @@ class AssembledModel(EncoderModel):
         """
         return model_slots.weights_of_slot(self.slots, block, place)
 
-    def fold(self):
-        """Writes the method's changes to the encoder's weights into them.
+    def fold(self) -> None:
+        """Folds the method's changes into the encoder's weights.
 
-        These are LoRA's products, for example, or the differences of diff
-        pruning. The encoder is then a plain encoder with the adapted outputs. A
-        folded model gives the same outputs, but you cannot train or save it
-        before you call `unfold`.
+        Such changes are LoRA's products, for example, or the differences of
+        diff pruning. The encoder is then a plain encoder with the adapted
+        outputs. A folded model gives the same outputs, but you cannot train or
+        save it before you call `unfold`.
 
         Raises:
             UserError: If another model has changed the encoder, or if several
@@ -177,12 +186,12 @@ class AssembledModel(EncoderModel):
         self.reparameterization.fold()
         self._forget_graphs()
 
-    def unfold(self):
+    def unfold(self) -> None:
         """Undoes `fold` exactly."""
         self.reparameterization.unfold()
         self._forget_graphs()
 
-    def check_not_folded(self):
+    def check_not_folded(self) -> None:
         """Raises a `UserError` if the model is folded."""
         if self.reparameterization.folded:
             raise UserError(
@@ -191,7 +200,7 @@ class AssembledModel(EncoderModel):
                 "be swapped. Call `unfold()` first."
             )
 
-    def variable_groups(self):
+    def variable_groups(self) -> list[tuple[str, bool, list[keras.Variable]]]:
         """Returns all weights as (group, whether it trains, variables).
 
         Raises:
@@ -199,7 +208,7 @@ class AssembledModel(EncoderModel):
         """
         return variable_groups.variable_groups(self)
 
-    def encoder_variables_read(self):
+    def encoder_variables_read(self) -> list[keras.Variable]:
         """Returns the encoder weights that affect this model's outputs."""
         variables = self.encoder.used_variables()
         if self.head is not None and self.head.reads != "pooled_output":
@@ -207,18 +216,18 @@ class AssembledModel(EncoderModel):
             variables = [v for v in variables if id(v) not in pooler]
         return variables
 
-    def declared_encoder_variables(self):
+    def declared_encoder_variables(self) -> list[keras.Variable]:
         """Returns the encoder weights that the method trains."""
         read = {id(v) for v in self.encoder_variables_read()}
         declared = self.method.trainable_encoder_variables(self.encoder)
         return [v for v in declared if id(v) in read]
 
-    def is_added(self, variable):
-        """Returns whether a variable is trained and not the encoder's."""
+    def is_added(self, variable: keras.Variable) -> bool:
+        """Returns whether a variable trains and is not the encoder's own."""
         return self._freezing.is_added(variable)
 
-    def trained_variables(self):
-        """Returns a dict from name to variable of everything that trains.
+    def trained_variables(self) -> dict[str, keras.Variable]:
+        """Returns a dict from name to variable, of all trained variables.
 
         Raises:
             UserError: If the model is folded, because the encoder then holds

@@ -1,6 +1,7 @@
 """Several trained adapters on one encoder, selected per example of a batch."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -9,10 +10,13 @@ import numpy as np
 
 from tf_adapters import heads
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.types import Tensor
 from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.layers.bank import BankBottleneck
 from tf_adapters.layers.bank import BankHead
 from tf_adapters.layers.bank import BankNorm
+from tf_adapters.layers.context import Context
+from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.slot_of_layers import SlotOfLayers
 from tf_adapters.methods.support import bottleneck_slots
 from tf_adapters.methods.support.bottleneck_slots import PLACEMENTS
@@ -21,6 +25,7 @@ from tf_adapters.methods.support.bottleneck_slots import WEIGHTS
 from tf_adapters.models import stacked_adapters
 from tf_adapters.models import trained_members
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
+from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.encoder_checks import check_inputs
 from tf_adapters.models.encoder_model import EncoderModel
 from tf_adapters.models.trained_members import Member
@@ -76,7 +81,7 @@ class BankModel(EncoderModel):
         self.head_layer = _make_head(members)
         self.built = True
 
-    def check_features(self, inputs):
+    def check_features(self, inputs: Any) -> None:
         """Raises a `UserError` if features or adapter ids are missing."""
         check_inputs(self.encoder, inputs)
         if "adapter_ids" not in inputs:
@@ -85,12 +90,14 @@ class BankModel(EncoderModel):
                 f"of its adapter among the bank's {len(self.members)}."
             )
 
-    def feature_shapes(self):
+    def feature_shapes(self) -> dict[str, tuple[None, ...]]:
         """Returns a dict from the name of an input to its shape."""
         names = [tensor.name for tensor in self.encoder.embeddings.inputs]
         return dict.fromkeys(names, (None, None)) | {"adapter_ids": (None,)}
 
-    def call(self, inputs, training=None):
+    def call(
+        self, inputs: dict[str, Tensor], training: bool | None = None
+    ) -> Tensor:
         ids = ops.clip(inputs["adapter_ids"], 0, len(self.members) - 1)
         outputs = self.encoder(
             {**inputs, "adapter_ids": ids},
@@ -106,7 +113,9 @@ class BankModel(EncoderModel):
         return ops.where(is_there, self.head_layer(read, ids), float("nan"))
 
 
-def load_bank(adapters: Sequence[Any], encoder: Encoder) -> BankModel:
+def load_bank(
+    adapters: Sequence[str | Path | AdapterModel], encoder: Encoder
+) -> BankModel:
     """Returns a `BankModel` of trained adapters, in the given order.
 
     Args:
@@ -153,7 +162,9 @@ def load_bank(adapters: Sequence[Any], encoder: Encoder) -> BankModel:
     return BankModel(encoder, members)
 
 
-def _make_slots(encoder, members, facts):
+def _make_slots(
+    encoder: Encoder, members: Sequence[Member], facts: dict[str, Any]
+) -> list[dict[str, Slot]]:
     places, reads = PLACEMENTS[facts["placement"]]
     width = encoder.backbone.hidden_dim
     slots = [{} for _ in range(encoder.backbone.num_layers)]
@@ -194,17 +205,31 @@ class BankSlot(SlotOfLayers):
         **kwargs: See `keras.layers.Layer`.
     """
 
-    def __init__(self, reads, num_adapters, units, activation, **kwargs):
+    def __init__(
+        self,
+        reads: str,
+        num_adapters: int,
+        units: int,
+        activation: str,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**{**kwargs, "trainable": False})
         self.reads = reads
         self.bank = BankBottleneck(num_adapters, units, activation, name="bank")
 
-    def call(self, x, context=None, training=None):
+    def call(
+        self,
+        x: Tensor,
+        context: Context | None = None,
+        training: bool | None = None,
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         read = bottleneck_slots.read(self.reads, x, context)
         return x + self.bank(read, context.adapter_ids), {}
 
 
-def _make_norms(encoder, members):
+def _make_norms(
+    encoder: Encoder, members: Sequence[Member]
+) -> list[BankNorm] | None:
     """Returns a `BankNorm` for each norm, or `None` if no member trained any.
 
     For members that trained no norms, the encoder's own are used.
@@ -219,7 +244,7 @@ def _make_norms(encoder, members):
         norm.build(own_norm.gamma.shape)
         pairs = (norm.gammas, own_norm.gamma), (norm.betas, own_norm.beta)
         for weight, variable in pairs:
-            # A norm without offset is one with the offset 0.
+            # A norm without an offset equals a norm with offset 0.
             if variable is None:
                 continue
             arrays = [m.tensors.get(variable.path, variable) for m in members]
@@ -228,7 +253,7 @@ def _make_norms(encoder, members):
     return norms
 
 
-def _make_head(members):
+def _make_head(members: Sequence[Member]) -> BankHead:
     kernels = [member.tensors["head/kernel"] for member in members]
     outputs = max(kernel.shape[1] for kernel in kernels)
     head = BankHead(len(members), outputs, name="heads")

@@ -1,15 +1,28 @@
 """Reads the members of a composition and checks their positions."""
 
+from collections.abc import Collection
+from collections.abc import Iterable
 import dataclasses
+from pathlib import Path
 import re
+from typing import Any
+
+import numpy as np
 
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.methods.union import without_map
 from tf_adapters.models import composition as trees
 from tf_adapters.models import trained_members
+from tf_adapters.models.adapter_model import AdapterModel
+from tf_adapters.models.trained_members import Member
 
 
-def read_composition(composition, encoder, with_head=False):
+def read_composition(
+    composition: trees.Composition | str | Path | AdapterModel,
+    encoder: Encoder,
+    with_head: bool = False,
+) -> trees.Composition | Member:
     """Returns the composition with `Member`s in place of folders and models.
 
     Args:
@@ -35,7 +48,7 @@ def read_composition(composition, encoder, with_head=False):
     return tree
 
 
-def _check_member(member, encoder):
+def _check_member(member: Member, encoder: Encoder) -> None:
     if member.method.adapters:
         raise AdapterError(
             f"{member.source} is a fusion, but a composition's members must be "
@@ -46,7 +59,7 @@ def _check_member(member, encoder):
     )
 
 
-def _check_lowest(member):
+def _check_lowest(member: Member) -> None:
     if member.is_stacked:
         raise AdapterError(
             f"{member.source} was trained on top of other adapters, but here "
@@ -55,7 +68,9 @@ def _check_lowest(member):
         )
 
 
-def placed(composition, members, encoder):
+def placed(
+    composition: Any, members: Iterable[Member], encoder: Encoder
+) -> trees.Composition | Member:
     """Returns a composition of members, adjusted to their positions.
 
     Members above others lose their map of the embeddings, and members that were
@@ -77,7 +92,7 @@ def placed(composition, members, encoder):
     return trees.with_all_members(tree, iter(found))
 
 
-def _without_map(member):
+def _without_map(member: Member) -> Member:
     """Returns a member without its map of the embeddings, if it has one."""
     return dataclasses.replace(
         member,
@@ -90,8 +105,8 @@ def _without_map(member):
     )
 
 
-def _without_left_out(member, num_blocks):
-    """Returns a member as if it had never been in the left-out blocks."""
+def _without_left_out(member: Member, num_blocks: int) -> Member:
+    """Returns a member as if trained without the blocks it leaves out."""
     if not member.left_out:
         return member
     if "leave_out" not in {f.name for f in dataclasses.fields(member.method)}:
@@ -109,8 +124,10 @@ def _without_left_out(member, num_blocks):
     )
 
 
-def _of_other_blocks(tensors, blocks, num_blocks):
-    """Returns an adapter's tensors as if it had never been in some blocks.
+def _of_other_blocks(
+    tensors: dict[str, np.ndarray], blocks: Collection[int], num_blocks: int
+) -> dict[str, np.ndarray]:
+    """Returns an adapter's tensors as if trained without some blocks.
 
     Weights that several blocks share are named after the first of these blocks.
     """

@@ -1,5 +1,7 @@
 """Models of several trained adapters: Stack, Average, Parallel, BatchSplit."""
 
+from collections.abc import Sequence
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from tf_adapters.models import composed_members
 from tf_adapters.models import composition as trees
 from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.parallel_model import ParallelModel
+from tf_adapters.models.trained_members import Member
 
 
 def compose(
@@ -83,7 +86,7 @@ def compose(
     return model
 
 
-def _top(composition):
+def _top(composition: Any) -> tuple[Any, methods.Method | None]:
     """Splits off the method to train: returns (composition, method or None)."""
     is_tree = isinstance(composition, trees.Composition)
     members = list(composition.members) if is_tree else [composition]
@@ -111,18 +114,18 @@ def _top(composition):
     return composition, method
 
 
-def _as_composition(member):
+def _as_composition(member: Any) -> trees.Composition:
     """Returns a composition; a single member becomes a stack of one."""
     if isinstance(member, trees.Composition):
         return member
     return trees.Stack(member)
 
 
-def load_below(model, below):
+def load_below(model: AdapterModel, below: trees.Composition | Member) -> None:
     """Assigns the weights of a composition's members to a model's slots.
 
     Args:
-        model: `AdapterModel` with such a composition `below`.
+        model: `AdapterModel` whose `below` has the same structure.
         below: Composition of `Member`s.
 
     Raises:
@@ -146,14 +149,17 @@ def load_below(model, below):
     model.members = tuple(members)
 
 
-def swap_adapters(model: AdapterModel, composition: Any) -> None:
+def swap_adapters(
+    model: AdapterModel,
+    composition: trees.Composition | str | Path | AdapterModel,
+) -> None:
     """Replaces the frozen adapters below the trained one.
 
     Args:
         model: `AdapterModel` that `compose` made.
         composition: Folder or model, or a composition of them, with the same
-            structure as the adapters that are below now. For example, the
-            adapter of another language (MAD-X).
+            structure as the adapters to replace. For example, the adapter
+            of another language (MAD-X).
 
     Raises:
         UserError: If the model has no adapters below, the methods differ, or
@@ -183,14 +189,20 @@ def swap_adapters(model: AdapterModel, composition: Any) -> None:
     load_below(model, below)
 
 
-def restore(config, members, composition, encoder, folder):
+def restore(
+    config: dict[str, Any],
+    members: Sequence[Member],
+    composition: trees.Composition | str | Path | AdapterModel | None,
+    encoder: Encoder,
+    folder: str | os.PathLike[str],
+) -> trees.Composition | Member | None:
     """Returns the composition of `Member`s below a stored adapter, or `None`.
 
     Args:
         config: Content of `adapter_config.json`, with the tree as `below`.
         members: The `Member`s recorded there, in the tree's order.
-        composition: Composition of folders and models to use instead, or a
-            single one, or `None` for the recorded members.
+        composition: Folder or model to use instead, or a composition of
+            them, or `None` for the recorded members.
         encoder: Their `Encoder`, freshly loaded.
         folder: Folder of the stored adapter, for errors.
 
@@ -215,8 +227,10 @@ def restore(config, members, composition, encoder, folder):
         ) from error
 
 
-def methods_of(below):
-    """Replaces the `Member`s of a composition by their methods, if any."""
+def methods_of(
+    below: trees.Composition | Member | None,
+) -> trees.Composition | methods.Method | None:
+    """Replaces each `Member` by its method. Returns `None` for `None`."""
     if below is None:
         return None
     members = trees.all_members(below)

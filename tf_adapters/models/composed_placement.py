@@ -1,13 +1,24 @@
 """The slots of a composition: frozen adapters below the trained method."""
 
+from collections.abc import Iterable
+from collections.abc import Sequence
+
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers import composed_slots
 from tf_adapters.layers.slot import PROJECTIONS
+from tf_adapters.layers.slot import Slot
+from tf_adapters.methods.method import EncoderShape
+from tf_adapters.methods.method import Method
 from tf_adapters.models.composition import Average
 from tf_adapters.models.composition import Composition
 
 
-def put_below(tree, blocks, embeddings, shape):
+def put_below(
+    tree: Composition | Method,
+    blocks: list[dict[str, Slot]],
+    embeddings: dict[str, Slot],
+    shape: EncoderShape,
+) -> tuple[list[dict[str, Slot]], dict[str, Slot], list[list[Slot]]]:
     """Returns a method's slots, with a composition's frozen slots below them.
 
     Args:
@@ -32,8 +43,8 @@ def put_below(tree, blocks, embeddings, shape):
     return blocks, {**below_embeddings, **embeddings}, own
 
 
-def _check_top(below, embeddings):
-    """Raises an error if embedding slots on top do not fit those below."""
+def _check_top(below: dict[str, Slot], embeddings: dict[str, Slot]) -> None:
+    """Raises an error if a method's embedding slots do not fit `below`."""
     if any(slot.inverse for slot in embeddings.values()):
         raise UserError(
             "In a Stack only the first member's invertible adapter maps the "
@@ -44,7 +55,7 @@ def _check_top(below, embeddings):
         raise _two_in(set(below) & set(embeddings))
 
 
-def _two_in(places):
+def _two_in(places: Iterable[str]) -> UserError:
     return UserError(
         f"Two members of a Stack change the embeddings ({', '.join(places)}), "
         "but only one can: a prompt, for example, cannot be stacked on an "
@@ -52,14 +63,16 @@ def _two_in(places):
     )
 
 
-def _slots_of(tree, shape):
+def _slots_of(
+    tree: Composition | Method, shape: EncoderShape
+) -> tuple[list[dict[str, Slot]], dict[str, Slot], list[list[Slot]]]:
     if not isinstance(tree, Composition):
         return _frozen_slots(tree, shape)
     found = [_slots_of(member, shape) for member in tree.members]
     blocks, embeddings, own = zip(*found, strict=True)
     if isinstance(tree, Average):
         if any(embeddings):
-            # The output layer could not invert a mean of maps.
+            # The output layer could not invert a mean of embedding maps.
             raise UserError(
                 "Adapters that change the embeddings, with an Invertible for "
                 "example, cannot be averaged. Average adapters without it."
@@ -69,14 +82,16 @@ def _slots_of(tree, shape):
             for dicts in zip(*blocks, strict=True)
         ]
     else:
-        # Of maps only the lowest is left here; a plug-in's slots are all here.
+        # `placed` has removed all maps but the lowest, but no plug-in's slots.
         if any(embeddings[1:]):
             raise _two_in(set().union(*embeddings))
         joined = [_stacked(dicts) for dicts in zip(*blocks, strict=True)]
     return joined, embeddings[0], [slots for member in own for slots in member]
 
 
-def _frozen_slots(method, shape):
+def _frozen_slots(
+    method: Method, shape: EncoderShape
+) -> tuple[list[dict[str, Slot]], dict[str, Slot], list[list[Slot]]]:
     blocks = method.make_slots(shape)
     embeddings = method.make_embedding_slots(shape)
     slots = [s for places in (*blocks, embeddings) for s in places.values()]
@@ -93,7 +108,7 @@ def _frozen_slots(method, shape):
     return blocks, embeddings, [slots]
 
 
-def _stacked(dicts):
+def _stacked(dicts: Sequence[dict[str, Slot]]) -> dict[str, Slot]:
     for number, lower in enumerate(dicts):
         _check_below(lower, set().union(*dicts[number + 1 :]))
     joined = {}
@@ -108,8 +123,8 @@ def _stacked(dicts):
     return joined
 
 
-def _check_below(lower, upper_places):
-    """Refuses a slot after a norm if a member above uses the same sublayer."""
+def _check_below(lower: dict[str, Slot], upper_places: set[str]) -> None:
+    """Raises an error if a member above would not read a slot's output."""
     for sublayer in ("after_attention", "after_ffn"):
         behind = f"{sublayer}_norm"
         if behind in lower and {sublayer, behind} & upper_places:
@@ -121,18 +136,22 @@ def _check_below(lower, upper_places):
             )
 
 
-def _stack_of(slots):
+def _stack_of(slots: list[Slot]) -> composed_slots.StackSlot:
     return composed_slots.StackSlot(slots, name=f"{slots[-1].name}_stack")
 
 
-def _averaged(dicts, weights):
+def _averaged(
+    dicts: Sequence[dict[str, Slot]], weights: Sequence[float]
+) -> dict[str, Slot]:
     return {
         place: _average_of([d.get(place) for d in dicts], weights, place)
         for place in _places(dicts)
     }
 
 
-def _average_of(slots, weights, place):
+def _average_of(
+    slots: list[Slot | None], weights: Sequence[float], place: str
+) -> composed_slots.AverageSlot:
     there = [(s, w) for s, w in zip(slots, weights, strict=True) if s]
     members, their_weights = zip(*there, strict=True)
     cls = composed_slots.AverageSlot
@@ -147,5 +166,5 @@ def _average_of(slots, weights, place):
     )
 
 
-def _places(dicts):
+def _places(dicts: Sequence[dict[str, Slot]]) -> list[str]:
     return list(dict.fromkeys(place for slots in dicts for place in slots))

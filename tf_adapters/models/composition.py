@@ -1,10 +1,14 @@
 """Combinations of trained adapters, as in the `adapters` library.
 
-A composition is a tree of members: methods, folders and models, which `compose`
-converts to methods, or further compositions.
+A composition is a tree. Each member is a method, a folder, a model or another
+composition. `compose` converts folders and models to methods.
 """
 
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
 import numbers
+from typing import Any
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.methods.registry import from_config
@@ -18,16 +22,16 @@ class Composition:
         *members: At least one composition, method, folder or model.
     """
 
-    def __init__(self, *members):
+    def __init__(self, *members: Any) -> None:
         if not members:
             raise UserError(f"A {type(self).__name__} needs members.")
         self.members = members
 
-    def with_members(self, members):
+    def with_members(self, members: Iterable[Any]) -> "Composition":
         """Returns the same composition with other members."""
         return type(self)(*members)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         inner = ", ".join(map(repr, self.members))
         return f"{type(self).__name__}({inner})"
 
@@ -37,9 +41,9 @@ class Stack(Composition):
 
     This is how MAD-X puts a task adapter on top of a language adapter (Pfeiffer
     et al. 2020, arXiv:2005.00052, section 3.3). An adapter that reads normed
-    output applies the norm to the output of the adapter below, as in the
-    `adapters` library. Also as there, only the first member's invertible
-    adapter maps the embeddings.
+    output applies the norm to the output of the adapter below. Only the first
+    member's invertible adapter maps the embeddings. Both are as in the
+    `adapters` library.
 
     Examples:
         >>> method = methods.Pfeiffer()
@@ -73,7 +77,12 @@ class Average(Composition):
         (2, 2)
     """
 
-    def __init__(self, *members, weights=None, normalize=True):
+    def __init__(
+        self,
+        *members: Any,
+        weights: Iterable[float] | None = None,
+        normalize: bool = True,
+    ) -> None:
         super().__init__(*members)
         weights = [1.0] * len(members) if weights is None else list(weights)
         are_numbers = all(isinstance(w, numbers.Real) for w in weights)
@@ -90,12 +99,12 @@ class Average(Composition):
             )
         self.weights = tuple(weight / total for weight in weights)
 
-    def with_members(self, members):
+    def with_members(self, members: Iterable[Any]) -> "Average":
         return Average(*members, weights=self.weights, normalize=False)
 
 
 class Parallel(Composition):
-    """Each member answers the whole batch.
+    """Each member processes the whole batch.
 
     Examples:
         >>> method = methods.Pfeiffer()
@@ -108,7 +117,7 @@ class Parallel(Composition):
 
 
 class BatchSplit(Composition):
-    """Each member answers its share of a batch's rows, in order.
+    """Each member processes its share of a batch's rows, in order.
 
     Args:
         *members: See `Composition`.
@@ -124,7 +133,7 @@ class BatchSplit(Composition):
         [(1, 2), (1, 2)]
     """
 
-    def __init__(self, *members, batch_sizes):
+    def __init__(self, *members: Any, batch_sizes: Iterable[int]) -> None:
         super().__init__(*members)
         self.batch_sizes = tuple(batch_sizes)
         are_counts = all(
@@ -137,26 +146,26 @@ class BatchSplit(Composition):
                 f"rows for each. Received: batch_sizes={self.batch_sizes}"
             )
 
-    def with_members(self, members):
+    def with_members(self, members: Iterable[Any]) -> "BatchSplit":
         return BatchSplit(*members, batch_sizes=self.batch_sizes)
 
 
-def all_members(tree):
-    """Returns the members within a composition that are no composition."""
+def all_members(tree: Any) -> list[Any]:
+    """Returns all members of a tree that are not compositions themselves."""
     if not isinstance(tree, Composition):
         return [tree]
     return [one for member in tree.members for one in all_members(member)]
 
 
-def lowest(tree):
-    """Returns those of `all_members` that have nothing below them."""
+def lowest(tree: Any) -> list[Any]:
+    """Returns the members of a tree that have no other member below them."""
     if not isinstance(tree, Composition):
         return [tree]
     members = tree.members[:1] if isinstance(tree, Stack) else tree.members
     return [one for member in members for one in lowest(member)]
 
 
-def check_nesting(tree):
+def check_nesting(tree: Any) -> None:
     """Raises a `UserError` if a Parallel or BatchSplit is not at the top."""
     for member in getattr(tree, "members", ()):
         if isinstance(member, Parallel | BatchSplit):
@@ -168,8 +177,8 @@ def check_nesting(tree):
         check_nesting(member)
 
 
-def with_all_members(tree, new):
-    """Returns a composition with others in place of `all_members`.
+def with_all_members(tree: Any, new: Iterator[Any]) -> Any:
+    """Returns a tree of the same structure with new members.
 
     Args:
         tree: `Composition`, or a single member.
@@ -182,7 +191,9 @@ def with_all_members(tree, new):
     )
 
 
-def tree_to_config(tree, member_to_config=to_config):
+def tree_to_config(
+    tree: Any, member_to_config: Callable[[Any], dict[str, Any]] = to_config
+) -> dict[str, Any]:
     """Returns a composition as plain values, for JSON."""
     if not isinstance(tree, Composition):
         return member_to_config(tree)
@@ -195,7 +206,10 @@ def tree_to_config(tree, member_to_config=to_config):
     return config
 
 
-def tree_from_config(config, member_from_config=from_config):
+def tree_from_config(
+    config: dict[str, Any],
+    member_from_config: Callable[[dict[str, Any]], Any] = from_config,
+) -> Any:
     """Returns the composition that `tree_to_config` described."""
     if "composition" not in config:
         return member_from_config(config)

@@ -1,13 +1,17 @@
 """Checks the data passed to Keras's `fit`, `evaluate` and `predict`.
 
-Arrays are checked completely. Of a `tf.data` set only dtypes and shapes are
-known, and of a generator nothing.
+Arrays are checked completely. For a `tf.data` set, only dtypes and shapes are
+known. A generator cannot be checked.
 """
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 import math
 import re
 import sys
+import typing
+from typing import Any
 
 import keras
 from keras import ops
@@ -17,7 +21,11 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.models.encoder_checks import is_text
 
-# TensorFlow's error on a CPU; on a GPU such a label makes the loss NaN.
+if typing.TYPE_CHECKING:
+    from tf_adapters.heads.head import Head
+    from tf_adapters.models.features_model import FeaturesModel
+
+# TensorFlow's error on a CPU. On a GPU, the label makes the loss NaN instead.
 _LABEL_OUTSIDE = re.compile(
     r"label value of (\S+) which is outside the valid range of \[(\d+), (\d+)\)"
 )
@@ -27,7 +35,7 @@ _NAN_AS_INTEGER = (str(-(2**31)), str(-(2**63)))
 _TEXTS = re.compile("^Invalid dtype: (str|bytes|object)")
 
 
-def check_data(model, x):
+def check_data(model: FeaturesModel, x: Any) -> None:
     """Raises a `UserError` unless `x` has token features and rows.
 
     Args:
@@ -49,7 +57,7 @@ def check_data(model, x):
         )
 
 
-def checked_labels(model, x, y):
+def checked_labels(model: FeaturesModel, x: Any, y: Any) -> Any:
     """Returns labels for `fit`; lists of numbers become arrays.
 
     Args:
@@ -84,7 +92,7 @@ def checked_labels(model, x, y):
     return y
 
 
-def _check_values(model, labels):
+def _check_values(model: FeaturesModel, labels: np.ndarray) -> None:
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         place = int(np.argwhere(~np.isfinite(labels))[0][0])
         raise UserError(
@@ -95,7 +103,7 @@ def _check_values(model, labels):
         model.head.check_labels(labels, _ignored_class(model))
 
 
-def _ignored_class(model):
+def _ignored_class(model: FeaturesModel) -> int | None:
     """Returns the class id that the loss ignores, or `None`."""
     loss = _loss(model)
     if isinstance(loss, keras.losses.SparseCategoricalCrossentropy):
@@ -103,15 +111,16 @@ def _ignored_class(model):
     return None
 
 
-def _loss(model):
+def _loss(model: FeaturesModel) -> Any:
     """Returns the loss from `compile`. `model.loss` may be a method."""
     return vars(model).get("loss")
 
 
-def targets_of(x, y):
+def targets_of(x: Any, y: Any) -> Any:
     """Returns labels, or an object with their shape and dtype, or `None`.
 
-    Labels in a dict, as for a custom loss, also give `None`.
+    Returns `None` if these are unknown, or if labels are in a dict, as for a
+    custom loss.
     """
     spec = _element_spec(x)
     if spec is None:
@@ -121,7 +130,7 @@ def targets_of(x, y):
     return None if shape is None or shape.rank is None else targets
 
 
-def _element_spec(x):
+def _element_spec(x: Any) -> Any:
     """Returns the element spec of a `tf.data` set, or else `None`."""
     # Users of `tf.data` have imported TensorFlow; models do not need it.
     tf = sys.modules.get("tensorflow")
@@ -129,7 +138,7 @@ def _element_spec(x):
     return x.element_spec if is_set else None
 
 
-def check_learning_rate(optimizer):
+def check_learning_rate(optimizer: keras.optimizers.Optimizer | None) -> None:
     """Raises a `UserError` unless the learning rate is a finite number."""
     rate = optimizer and float(ops.convert_to_numpy(optimizer.learning_rate))
     if optimizer and not math.isfinite(rate):
@@ -139,11 +148,11 @@ def check_learning_rate(optimizer):
         )
 
 
-def sentence_of(error, head):
-    """Explains a data error of TensorFlow or Keras, or returns `None`.
+def sentence_of(error: Exception, head: Head | None) -> str | None:
+    """Returns an explanation of an error if bad data caused it, or `None`.
 
-    Such errors come from `tf.data` sets and generators: checking each batch
-    beforehand would slow down every step.
+    Such errors come from `tf.data` sets and generators. Their batches are not
+    checked beforehand, because this would slow down every step.
     """
     if _TEXTS.search(str(error)):
         return (

@@ -1,5 +1,11 @@
 """Checks the slots, inputs and weights of an `AdaptedEncoder`."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+import typing
+from typing import Any
+
 import keras
 from keras import ops
 import numpy as np
@@ -8,10 +14,21 @@ from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers.slot import EMBEDDING_PLACES
+from tf_adapters.layers.slot import Slot
+
+if typing.TYPE_CHECKING:
+    import keras_hub
+
+    from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
 
-def check_slots(slots, embedding_slots, num_blocks):
+def check_slots(
+    slots: Sequence[dict[str, Slot]],
+    embedding_slots: dict[str, Slot],
+    num_blocks: int,
+) -> None:
     """Raises a `UserError` if slots do not fit an encoder.
 
     Args:
@@ -28,7 +45,7 @@ def check_slots(slots, embedding_slots, num_blocks):
         check_known("position at the embeddings", place, EMBEDDING_PLACES)
 
 
-def check_inputs(encoder, inputs):
+def check_inputs(encoder: AdaptedEncoder, inputs: Any) -> None:
     """Raises a `UserError` unless `inputs` are valid for a call.
 
     This compares the known shapes; `of_one_shape` checks the others.
@@ -64,14 +81,14 @@ def check_inputs(encoder, inputs):
         )
 
 
-def _no_features(received):
+def _no_features(received: str) -> UserError:
     return UserError(
         "Expected a dict of token features, as `tf_adapters.TextPacker("
         f"tokenizer, max_length=...)(texts)` makes it. Received: {received}"
     )
 
 
-def is_text(dtype):
+def is_text(dtype: Any) -> bool:
     """Returns whether the dtype of an array or tensor is text."""
     try:
         return keras.backend.standardize_dtype(dtype) == "string"
@@ -80,7 +97,7 @@ def is_text(dtype):
         return True
 
 
-def _check_same_shapes(shapes):
+def _check_same_shapes(shapes: dict[str, Any]) -> None:
     """Raises a `UserError` if known sizes differ: they would broadcast."""
     is_right = len({len(shape) for shape in shapes.values()}) == 1 and all(
         len({size for size in sizes if size is not None}) < 2
@@ -95,8 +112,8 @@ def _check_same_shapes(shapes):
         )
 
 
-def of_one_shape(inputs):
-    """Reshapes inputs to one shape; a graph fails on inputs of other shapes.
+def of_one_shape(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Reshapes inputs to one shape, so that a graph fails if shapes differ.
 
     Otherwise a mask of one row or column would broadcast, and oneDNN's kernels
     would read past the end of a mask that is too short.
@@ -109,7 +126,7 @@ def of_one_shape(inputs):
     return {**inputs, **shaped}
 
 
-def _check_values(encoder, inputs):
+def _check_values(encoder: AdaptedEncoder, inputs: dict[str, Tensor]) -> None:
     """Raises a `UserError` if arrays have invalid ids. Skips tensors."""
     ends = {
         "token_ids": encoder.token_embeddings.shape[0],
@@ -129,14 +146,14 @@ def _check_values(encoder, inputs):
             )
 
 
-def _num_segments(backbone):
+def _num_segments(backbone: keras_hub.models.Backbone) -> int:
     """Returns how many segments the embeddings distinguish, at least 1."""
     if "segment_embedding" not in [layer.name for layer in backbone.layers]:
         return 1
     return backbone.get_layer("segment_embedding").input_dim
 
 
-def check_not_quantized(backbone):
+def check_not_quantized(backbone: keras_hub.models.Backbone) -> None:
     """Raises a `UserError` if kernels are quantized to integers."""
     for variable in backbone.weights:
         if "int" in keras.backend.standardize_dtype(variable.dtype):

@@ -1,12 +1,23 @@
 """A Keras model of an encoder whose layers are shared with other models."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Collection
+import typing
+from typing import Any
+
 import keras
 from keras import ops
 
+from tf_adapters.common.types import Tensor
 from tf_adapters.encoders.loaded_weights import User
 from tf_adapters.models import loss_checks
 from tf_adapters.models import loss_scaling
 from tf_adapters.models.features_model import FeaturesModel
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.encoders.encoder import Encoder
 
 
 class EncoderModel(FeaturesModel):
@@ -25,7 +36,7 @@ class EncoderModel(FeaturesModel):
         UserError: If another model has changed the encoder.
     """
 
-    def __init__(self, encoder, **kwargs):
+    def __init__(self, encoder: Encoder, **kwargs: Any) -> None:
         super().__init__(autocast=False, **{"dtype": "float32", **kwargs})
         encoder.loaded.check_unchanged(encoder.name)
         # Compute the hash now, before any training changes the encoder.
@@ -33,19 +44,21 @@ class EncoderModel(FeaturesModel):
         self.encoder_info = encoder
         self.encoder_user = User(self.name, trains_encoder=False)
 
-    def may_change(self, variables):
+    def may_change(self, variables: Collection[keras.Variable]) -> None:
         """Declares the encoder's variables that this model trains."""
         self.encoder_user.trains_encoder = bool(variables)
         self.encoder_info.loaded.keep(variables, self.encoder_user)
 
-    def check_encoder(self):
+    def check_encoder(self) -> None:
         """Raises a `UserError` if another model has changed the encoder."""
         self.encoder_info.loaded.check(
             self.encoder_user, self.encoder_info.name
         )
 
-    def hold_encoder(self):
-        """Declares that this model is about to change the encoder, if it may.
+    def hold_encoder(self) -> None:
+        """Declares that this model is about to change the encoder.
+
+        Has no effect if the model does not train the encoder.
 
         Raises:
             UserError: If another model has changed the encoder.
@@ -55,12 +68,18 @@ class EncoderModel(FeaturesModel):
             self.encoder_info.loaded.hold(self.encoder_user)
 
     @property
-    def computes_in_float16(self):
+    def computes_in_float16(self) -> bool:
         """Whether the encoder uses float16, so that the loss must be scaled."""
         policy = self.encoder_info.backbone.dtype_policy
         return policy.compute_dtype == "float16"
 
-    def compile(self, optimizer="rmsprop", loss=None, *args, **kwargs):
+    def compile(
+        self,
+        optimizer: Any = "rmsprop",
+        loss: Any = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
         """Compiles the model; warns if the loss expects probabilities.
 
         If the encoder computes in float16, the optimizer scales the loss. As
@@ -71,37 +90,43 @@ class EncoderModel(FeaturesModel):
             optimizer = loss_scaling.with_loss_scale(optimizer)
         super().compile(optimizer, loss, *args, **kwargs)
 
-    def fit(self, *args, **kwargs):
+    def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
         """Trains the model; logs how many steps float16 overflow skipped."""
         before = loss_scaling.count_skipped(self)
         history = super().fit(*args, **kwargs)
         loss_scaling.say_skipped(self, before)
         return history
 
-    def compile_from_config(self, config):
+    def compile_from_config(self, config: dict[str, Any]) -> None:
         # Keras does not do this for models that override `compile`.
         self.compile(**keras.saving.deserialize_keras_object(config))
         self.optimizer.build(self.trainable_variables)
 
-    def make_train_function(self, force=False):
+    def make_train_function(
+        self, force: bool = False
+    ) -> Callable[..., Any] | None:
         self.hold_encoder()
         return super().make_train_function(force)
 
-    def make_test_function(self, force=False):
+    def make_test_function(
+        self, force: bool = False
+    ) -> Callable[..., Any] | None:
         self.check_encoder()
         return super().make_test_function(force)
 
-    def make_predict_function(self, force=False):
+    def make_predict_function(
+        self, force: bool = False
+    ) -> Callable[..., Any] | None:
         self.check_encoder()
         return super().make_predict_function(force)
 
-    def save(self, *args, **kwargs):
+    def save(self, *args: Any, **kwargs: Any) -> None:
         # Check before Keras opens the file.
         self.check_encoder()
         super().save(*args, **kwargs)
 
 
-def as_sequences(inputs):
+def as_sequences(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
     """Reshapes inputs `(batch, choices or windows, tokens)` to sequences."""
     if len(inputs["token_ids"].shape) < 3:
         return inputs

@@ -5,7 +5,10 @@ later calls fail with an unrelated error about variables. Arguments are
 therefore checked, and variables created, before the graph is built.
 """
 
+from collections.abc import Iterator
 import contextlib
+import os
+from typing import Any
 
 import keras
 from keras import ops
@@ -22,26 +25,28 @@ class FeaturesModel(keras.Model):
     head = None
     head_layer = None
 
-    def check_features(self, inputs):
+    def check_features(self, inputs: Any) -> None:
         """Raises a `UserError` if a call cannot take these inputs."""
         raise NotImplementedError
 
-    def feature_shapes(self):
+    def feature_shapes(self) -> dict[str, tuple[None, ...]]:
         """Returns a dict from the name of an input to its shape."""
         raise NotImplementedError
 
-    def __call__(self, inputs, *args, **kwargs):
-        # Before Keras, which reports a list of texts as a wrong argument.
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        # Must run before Keras, whose error for a list of texts is misleading.
         self.check_features(inputs)
         return super().__call__(inputs, *args, **kwargs)
 
-    def fit(self, x=None, y=None, *args, **options):
+    def fit(
+        self, x: Any = None, y: Any = None, *args: Any, **options: Any
+    ) -> keras.callbacks.History:
         """Trains the model; see `keras.Model.fit`.
 
         Raises:
-            UserError: If `x` has no token features or no rows, labels are
-                missing or do not fit the head, or the learning rate is not a
-                finite number.
+            UserError: If `x` has no token features or no rows, if labels are
+                missing or do not fit the head, or if the learning rate is not
+                a finite number.
         """
         y = data_checks.checked_labels(self, x, y)
         if isinstance(options.get("validation_data"), tuple | list):
@@ -52,7 +57,9 @@ class FeaturesModel(keras.Model):
         with self._graphs_of_one_call():
             return super().fit(x, y, *args, **options)
 
-    def evaluate(self, x=None, y=None, *args, **options):
+    def evaluate(
+        self, x: Any = None, y: Any = None, *args: Any, **options: Any
+    ) -> Any:
         """Returns loss and metrics; see `keras.Model.evaluate`."""
         # Skipped within `fit`, which has checked its validation data.
         if not options.get("_use_cached_eval_dataset"):
@@ -61,27 +68,31 @@ class FeaturesModel(keras.Model):
         with self._graphs_of_one_call():
             return super().evaluate(x, y, *args, **options)
 
-    def predict(self, x, *args, **options):
+    def predict(self, x: Any, *args: Any, **options: Any) -> Any:
         """Returns outputs as arrays; see `keras.Model.predict`."""
         data_checks.check_data(self, x)
         with self._graphs_of_one_call():
             return super().predict(x, *args, **options)
 
-    def train_on_batch(self, x, y=None, *args, **options):
+    def train_on_batch(
+        self, x: Any, y: Any = None, *args: Any, **options: Any
+    ) -> Any:
         """Trains one step; see `keras.Model.train_on_batch`."""
         y = data_checks.checked_labels(self, x, y)
         self._prepare(x, y, trains=True)
         with self._graphs_of_one_call():
             return super().train_on_batch(x, y, *args, **options)
 
-    def test_on_batch(self, x, y=None, *args, **options):
+    def test_on_batch(
+        self, x: Any, y: Any = None, *args: Any, **options: Any
+    ) -> Any:
         """Evaluates one batch; see `keras.Model.test_on_batch`."""
         y = data_checks.checked_labels(self, x, y)
         self._prepare(x, y)
         with self._graphs_of_one_call():
             return super().test_on_batch(x, y, *args, **options)
 
-    def predict_on_batch(self, x):
+    def predict_on_batch(self, x: Any) -> Any:
         """Returns the outputs of one batch."""
         data_checks.check_data(self, x)
         with self._graphs_of_one_call():
@@ -89,12 +100,12 @@ class FeaturesModel(keras.Model):
 
     def export(
         self,
-        filepath,
-        format="tf_saved_model",
-        verbose=None,
-        input_signature=None,
-        **options,
-    ):
+        filepath: str | os.PathLike[str],
+        format: str = "tf_saved_model",
+        verbose: bool | None = None,
+        input_signature: list[Any] | None = None,
+        **options: Any,
+    ) -> None:
         """Exports a model of token features; see `keras.Model.export`.
 
         Without `input_signature`, the exported model takes any number of texts
@@ -113,7 +124,7 @@ class FeaturesModel(keras.Model):
             filepath, format, verbose, input_signature, **options
         )
 
-    def _prepare(self, x, y, trains=False):
+    def _prepare(self, x: Any, y: Any, trains: bool = False) -> None:
         """Creates the variables of optimizer and metrics before the graph."""
         built = self.train_function if trains else self.test_function
         if built is not None or not self.compiled:
@@ -131,9 +142,11 @@ class FeaturesModel(keras.Model):
         if targets is not None and shape is not None:
             self._build_metrics(targets, shape)
 
-    def _build_metrics(self, targets, output_shape):
+    def _build_metrics(
+        self, targets: Any, output_shape: tuple[int | None, ...]
+    ) -> None:
         shapes = targets.shape[1:], output_shape[1:]
-        # The outputs for tokens and choices are as long as the batch's inputs.
+        # `None`: the length depends on the tokens or choices of a batch.
         if any(None in shape for shape in shapes):
             return
         labels, outputs = (ops.zeros((1, *shape)) for shape in shapes)
@@ -144,8 +157,8 @@ class FeaturesModel(keras.Model):
         self.reset_metrics()
 
     @contextlib.contextmanager
-    def _graphs_of_one_call(self):
-        """Drops the graphs if the call fails, as one may be incomplete."""
+    def _graphs_of_one_call(self) -> Iterator[None]:
+        """Drops all graphs if the call fails: they may be incomplete."""
         try:
             yield
         except Exception as error:
@@ -155,7 +168,7 @@ class FeaturesModel(keras.Model):
                 raise
             raise UserError(sentence) from None
 
-    def _forget_graphs(self):
+    def _forget_graphs(self) -> None:
         # Otherwise Keras would keep calling the old graphs.
         self.train_function = None
         self.test_function = None

@@ -1,10 +1,21 @@
 """Decides which variables of a model are trainable."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+import typing
+
 from tf_adapters.models import variable_groups
+
+if typing.TYPE_CHECKING:
+    import keras
+    import keras_hub
+
+    from tf_adapters.models.assembled_model import AssembledModel
 
 
 class Freezing:
-    """Knows a model's declared trainable variables, and the frozen ones.
+    """Records which variables of a model are trained, and which are frozen.
 
     Keras's flags are not enough: models share the encoder's variables, and
     their flags describe only the last model of that encoder.
@@ -13,49 +24,53 @@ class Freezing:
         model: `AdapterModel` whose slots, head and reparameterization exist.
     """
 
-    def __init__(self, model):
+    def __init__(self, model: AssembledModel) -> None:
         added = variable_groups.trained_additions(model)
         self._added = _ids(added)
         self._of_encoder = _ids(model.declared_encoder_variables())
 
-    def is_added(self, variable):
-        """Returns whether a variable is trained and not the encoder's."""
+    def is_added(self, variable: keras.Variable) -> bool:
+        """Returns whether a variable trains and is not the encoder's own."""
         return id(variable) in self._added
 
-    def trained(self, model, variables):
+    def trained(
+        self, model: AssembledModel, variables: Iterable[keras.Variable]
+    ) -> list[keras.Variable]:
         """Returns the subset of `variables` that Keras's `fit` trains."""
         ids = self._ids_trained(model)
         return [v for v in variables if id(v) in ids]
 
-    def frozen(self, model, variables):
+    def frozen(
+        self, model: AssembledModel, variables: Iterable[keras.Variable]
+    ) -> list[keras.Variable]:
         """Returns the subset of `variables` that `fit` does not train."""
         ids = self._ids_trained(model)
         return [v for v in variables if id(v) not in ids]
 
-    def _ids_trained(self, model):
+    def _ids_trained(self, model: AssembledModel) -> frozenset[int]:
         if not model.trainable:
             return frozenset()
-        # In the encoder, layers have the flags that count, not variables.
+        # In the encoder, the flags of layers count, not those of variables.
         frozen = _ids(_in_frozen_layers(model.encoder))
         added = (v for v in model.weights if self.is_added(v) and v.trainable)
         return (self._of_encoder - frozen) | _ids(added)
 
 
-def freeze_all_but_declared(model):
-    """Sets each variable's flag to what method and head declare."""
+def freeze_all_but_declared(model: AssembledModel) -> None:
+    """Sets `trainable` to `True` for declared variables, else to `False`."""
     for _, trains, variables in model.variable_groups():
         for variable in variables:
             variable.trainable = trains
 
 
-def unfreeze_layers(backbone):
-    """Makes all layers trainable; later, only the user freezes layers."""
-    # One by one: with TensorFlow, Keras skips a flag that does not change.
+def unfreeze_layers(backbone: keras_hub.models.Backbone) -> None:
+    """Makes all layers trainable, so that only users freeze layers."""
+    # One by one: with TensorFlow, Keras stops at an already trainable layer.
     for layer in backbone._flatten_layers():
         layer.trainable = True
 
 
-def _in_frozen_layers(layer):
+def _in_frozen_layers(layer: keras.layers.Layer) -> list[keras.Variable]:
     """Returns the variables of all frozen layers within a layer."""
     return [
         variable
@@ -65,5 +80,5 @@ def _in_frozen_layers(layer):
     ]
 
 
-def _ids(variables):
+def _ids(variables: Iterable[keras.Variable]) -> frozenset[int]:
     return frozenset(id(variable) for variable in variables)

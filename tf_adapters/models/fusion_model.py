@@ -1,7 +1,9 @@
 """Models of a fusion, with its frozen members stacked in the slots."""
 
+from collections.abc import Collection
 from collections.abc import Sequence
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +16,12 @@ from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.methods import Fusion
+from tf_adapters.methods.fusion import FusionSlot
 from tf_adapters.methods.support.bottleneck_slots import width_of_bottleneck
 from tf_adapters.models import stacked_adapters
 from tf_adapters.models import trained_members
 from tf_adapters.models.adapter_model import AdapterModel
+from tf_adapters.models.trained_members import Member
 
 # The widest plausible bottleneck of a pruned member.
 _MAX_UNITS = 4096
@@ -31,7 +35,7 @@ def fuse(
     encoder: Encoder,
     method: methods.Fusion | None = None,
     head: heads.Head | None = None,
-    adapters: Sequence[Any] | None = None,
+    adapters: Sequence[str | Path | AdapterModel] | None = None,
     **options: Any,
 ) -> AdapterModel:
     """Returns a model that fuses trained adapters.
@@ -42,9 +46,9 @@ def fuse(
             `adapters`. Its placement, width and activation are set to the
             members'. It also leaves out the blocks that they leave out.
         head: See `AdapterModel`.
-        adapters: List of folders and models in memory, each an `AdapterModel`,
-            which replaces `method.adapters`. You can save a fusion only if all
-            its members are folders.
+        adapters: List of folders and of models in memory (`AdapterModel`). It
+            replaces `method.adapters`. You can save a fusion only if all its
+            members are folders.
         **options: See `AdapterModel`.
 
     Raises:
@@ -87,7 +91,9 @@ def fuse(
     return model
 
 
-def check_members(method, members, encoder):
+def check_members(
+    method: methods.Method, members: Sequence[Member], encoder: Encoder
+) -> None:
     """Raises an error unless `members` fit a stored method.
 
     Args:
@@ -119,7 +125,7 @@ def check_members(method, members, encoder):
         )
 
 
-def load_into(model, members):
+def load_into(model: AdapterModel, members: tuple[Member, ...]) -> None:
     """Assigns the members' weights to the fusions in a model's slots."""
     model.members = members
     if not members:
@@ -129,10 +135,10 @@ def load_into(model, members):
             _load_slot(slot, members)
 
 
-def _load_slot(slot, members):
+def _load_slot(slot: FusionSlot, members: Sequence[Member]) -> None:
     fusion = slot.fusion
 
-    def arrays(weight, axis=None):
+    def arrays(weight: str, axis: int | None = None) -> list[np.ndarray]:
         return stacked_adapters.arrays(
             members, f"{slot.name}/delta/{weight}", fusion.units, axis
         )
@@ -144,7 +150,7 @@ def _load_slot(slot, members):
     fusion.up_bias.assign(np.stack(arrays("up_bias")))
 
 
-def pruned(model, names):
+def pruned(model: AdapterModel, names: Collection[str]) -> AdapterModel:
     """Returns a trained fusion with only some of its members.
 
     Query, key and value are copied from the fusion. The softmax runs over the

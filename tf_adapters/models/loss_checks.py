@@ -1,10 +1,12 @@
-"""Warns of Keras losses that would train a model of logits wrongly."""
+"""Warns about Keras losses that are wrong for a model that returns logits."""
 
 import inspect
+from typing import Any
 import warnings
 
 import keras
 
+from tf_adapters.heads.head import Head
 from tf_adapters.heads.registry import name_of
 
 _WITH_LOGITS = (
@@ -16,7 +18,7 @@ _WITH_LOGITS = (
 )
 
 
-def warn_of_probabilities(head, loss):
+def warn_of_probabilities(head: Head | None, loss: Any) -> None:
     """Warns if a head returns logits but a loss expects probabilities.
 
     Args:
@@ -37,7 +39,7 @@ def warn_of_probabilities(head, loss):
         )
 
 
-def _expects_probabilities(loss):
+def _expects_probabilities(loss: Any) -> bool:
     if isinstance(loss, _WITH_LOGITS):
         return not loss.from_logits
     if loss is None or isinstance(loss, keras.losses.Loss):

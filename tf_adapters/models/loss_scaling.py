@@ -5,10 +5,12 @@ Here the model is float32, and only the encoder within it is float16.
 """
 
 import logging
+from typing import Any
 
 import keras
 from keras import ops
 
+from tf_adapters.common.types import Tensor
 from tf_adapters.models.replicas import sum_over_replicas
 
 _LOGGER = logging.getLogger(__name__)
@@ -26,7 +28,7 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
         skipped_steps: Integer variable.
     """
 
-    def build(self, var_list):
+    def build(self, var_list: list[keras.Variable]) -> None:
         self.skipped_steps = self.add_variable(
             shape=(),
             dtype="int",
@@ -35,7 +37,11 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
         )
         super().build(var_list)
 
-    def apply(self, grads, trainable_variables=None):
+    def apply(
+        self,
+        grads: list[Tensor | None],
+        trainable_variables: list[keras.Variable] | None = None,
+    ) -> None:
         if not self.built:
             self.build(trainable_variables)
         bad_replicas = sum_over_replicas(self._is_skipped(grads))
@@ -44,7 +50,12 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
         self.skipped_steps.assign_add(self._is_skipped(grads))
         super().apply(grads, trainable_variables)
 
-    def stateless_apply(self, optimizer_variables, grads, trainable_variables):
+    def stateless_apply(
+        self,
+        optimizer_variables: list[Tensor],
+        grads: list[Tensor | None],
+        trainable_variables: list[Tensor],
+    ) -> tuple[list[Tensor], list[Tensor]]:
         trained, values = super().stateless_apply(
             optimizer_variables, grads, trainable_variables
         )
@@ -54,12 +65,12 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
             for variable, value in zip(self.variables, values, strict=True)
         ]
 
-    def _is_skipped(self, grads):
+    def _is_skipped(self, grads: list[Tensor | None]) -> Tensor:
         finite = self.check_finite(grads)
         return ops.cast(ops.logical_not(finite), self.skipped_steps.dtype)
 
 
-def with_loss_scale(optimizer):
+def with_loss_scale(optimizer: Any) -> keras.optimizers.Optimizer | None:
     """Returns an optimizer that scales the loss.
 
     Args:
@@ -72,14 +83,14 @@ def with_loss_scale(optimizer):
     return LossScaleOptimizer(optimizer, name="loss_scale_optimizer")
 
 
-def count_skipped(model):
+def count_skipped(model: keras.Model) -> int:
     """Returns how many steps a model's optimizer has skipped so far."""
     optimizer = model.optimizer if model.compiled else None
     counts = isinstance(optimizer, LossScaleOptimizer) and optimizer.built
     return int(optimizer.skipped_steps.numpy()) if counts else 0
 
 
-def say_skipped(model, before):
+def say_skipped(model: keras.Model, before: int) -> None:
     """Logs how many steps `fit` skipped, if any.
 
     Args:

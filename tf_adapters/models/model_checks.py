@@ -1,4 +1,9 @@
-"""Checks what an `AdapterModel` is made of."""
+"""Checks the arguments and the weights of an `AdapterModel`."""
+
+from __future__ import annotations
+
+import typing
+from typing import Any
 
 from tf_adapters import heads
 from tf_adapters import methods
@@ -6,11 +11,17 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.encoders.encoder import Encoder
+from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.stateless_seeds import MAX_SEED
 from tf_adapters.models import variable_groups
 
+if typing.TYPE_CHECKING:
+    import keras
 
-def check_arguments(encoder, method, head):
+    from tf_adapters.models.assembled_model import AssembledModel
+
+
+def check_arguments(encoder: object, method: object, head: object) -> None:
     """Raises a `UserError` if an argument has a wrong type or does not fit."""
     if isinstance(encoder, tuple | list):
         raise UserError(
@@ -40,7 +51,7 @@ def check_arguments(encoder, method, head):
     _check_vocabulary(encoder, head)
 
 
-def check_seed(seed):
+def check_seed(seed: Any) -> None:
     """Raises a `UserError` unless a seed is valid.
 
     Larger seeds could draw the same numbers as smaller ones.
@@ -57,7 +68,7 @@ def check_seed(seed):
         )
 
 
-def check_trained_dtypes(model):
+def check_trained_dtypes(model: AssembledModel) -> None:
     """Raises a `UserError` if a trained weight is not float32.
 
     Args:
@@ -78,7 +89,7 @@ def check_trained_dtypes(model):
             )
 
 
-def check_trains(model):
+def check_trains(model: AssembledModel) -> None:
     """Raises a `UserError` if a model has no weights that train.
 
     Args:
@@ -92,7 +103,7 @@ def check_trains(model):
         )
 
 
-def _check_pooler(encoder, head):
+def _check_pooler(encoder: Encoder, head: heads.Head | None) -> None:
     reads = None if head is None else head.reads
     if reads == "pooled_output" and not encoder.has_pooler:
         raise UserError(
@@ -101,7 +112,7 @@ def _check_pooler(encoder, head):
         )
 
 
-def _check_vocabulary(encoder, head):
+def _check_vocabulary(encoder: Encoder, head: heads.Head | None) -> None:
     if not isinstance(head, heads.MaskedLM):
         return
     expected = tuple(encoder.backbone.token_embedding.embeddings.shape)
@@ -114,13 +125,15 @@ def _check_vocabulary(encoder, head):
         )
 
 
-def foldable(pairs):
-    """Drops all pairs of kernel and slot whose kernel occurs repeatedly."""
+def foldable(
+    pairs: list[tuple[keras.Variable, Slot]],
+) -> list[tuple[keras.Variable, Slot]]:
+    """Returns the pairs whose kernel occurs in no other pair."""
     kernels = [id(kernel) for kernel, _ in pairs]
     return [pair for pair in pairs if kernels.count(id(pair[0])) == 1]
 
 
-def check_foldable(pairs):
+def check_foldable(pairs: list[tuple[keras.Variable, Slot]]) -> None:
     """Raises a `UserError` if two slots would change the same kernel."""
     if len(foldable(pairs)) < len(pairs):
         raise UserError(

@@ -1,5 +1,10 @@
 """Converts an `AdapterModel` to plain values for a `.keras` file, and back."""
 
+from __future__ import annotations
+
+import typing
+from typing import Any
+
 import keras
 
 from tf_adapters import heads
@@ -8,8 +13,11 @@ from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.encoders.loaded_weights import loaded_weights
 from tf_adapters.models import composition
 
+if typing.TYPE_CHECKING:
+    from tf_adapters.models.adapter_model import AdapterModel
 
-def config_of(model):
+
+def config_of(model: AdapterModel) -> dict[str, Any]:
     """Returns the constructor's arguments and the left-out blocks."""
     return {
         **encoder_config(model.encoder_info),
@@ -17,7 +25,7 @@ def config_of(model):
     }
 
 
-def encoder_config(encoder):
+def encoder_config(encoder: Encoder) -> dict[str, Any]:
     """Returns an `Encoder` as plain values, and its fingerprint."""
     fields = dict(vars(encoder))
     fingerprint = fields.pop("fingerprint")
@@ -28,7 +36,7 @@ def encoder_config(encoder):
     }
 
 
-def arguments_config(model):
+def arguments_config(model: AdapterModel) -> dict[str, Any]:
     """Returns the constructor's arguments except the encoder."""
     return {
         "method": methods.to_config(model.method),
@@ -41,16 +49,16 @@ def arguments_config(model):
     }
 
 
-def model_from(cls, config):
-    """Returns a model from `config_of`, without its weights."""
+def model_from(cls: type[AdapterModel], config: dict[str, Any]) -> AdapterModel:
+    """Recreates the model that `config_of` described, without its weights."""
     config = dict(config)
     encoder = encoder_from(config)
     del config["encoder"], config["fingerprint"]
     return model_on(cls, encoder, config)
 
 
-def encoder_from(config):
-    """Returns the `Encoder` from `encoder_config`, without its weights."""
+def encoder_from(config: dict[str, Any]) -> Encoder:
+    """Recreates the `Encoder` in a configuration, without its weights."""
     fields = dict(config["encoder"])
     backbone = keras.saving.deserialize_keras_object(fields["backbone"])
     # The weights are loaded later; until then the encoder is random.
@@ -58,8 +66,10 @@ def encoder_from(config):
     return Encoder(**{**fields, "backbone": backbone})
 
 
-def model_on(cls, encoder, config):
-    """Returns a model of the given class and encoder.
+def model_on(
+    cls: type[AdapterModel], encoder: Encoder, config: dict[str, Any]
+) -> AdapterModel:
+    """Recreates the model that `arguments_config` described, on an encoder.
 
     Args:
         cls: `AdapterModel`.

@@ -1,16 +1,32 @@
-"""Creates, reads and leaves out the slots of an `AdapterModel`."""
+"""Creates the slots of an `AdapterModel`, reads them and disables them."""
 
+from __future__ import annotations
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
 import contextlib
+import typing
 
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.layers.slot import Slot
 from tf_adapters.models import composed_placement
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
+if typing.TYPE_CHECKING:
+    import keras
 
-def adapted_encoder(model, encoder):
-    """Returns the encoder with a model's slots, and the slots by owner.
+    from tf_adapters.encoders.encoder import Encoder
+    from tf_adapters.models.assembled_model import AssembledModel
+
+
+def adapted_encoder(
+    model: AssembledModel, encoder: Encoder
+) -> tuple[AdaptedEncoder, list[Slot], Sequence[list[Slot]]]:
+    """Returns the encoder with a model's slots, and lists of these slots.
 
     Args:
         model: `AdapterModel` whose method and composition are set.
@@ -40,13 +56,15 @@ def adapted_encoder(model, encoder):
     return adapted, own, below
 
 
-def distinct(places):
-    """Returns the slots in dicts from place to slot, each only once."""
+def distinct(places: Iterable[dict[str, Slot]]) -> list[Slot]:
+    """Returns the slots of several dicts, without duplicates."""
     slots = (slot for found in places for slot in found.values())
     return list({id(slot): slot for slot in slots}.values())
 
 
-def weights_of_slot(slots, block, place):
+def weights_of_slot(
+    slots: Sequence[dict[str, Slot]], block: int, place: str
+) -> dict[str, keras.Variable]:
     """Returns a dict from name to variable; see `AdapterModel.slot_weights`."""
     in_block = slots[block] if 0 <= block < len(slots) else {}
     if place not in in_block:
@@ -63,8 +81,8 @@ def weights_of_slot(slots, block, place):
     return {v.path.removeprefix(f"{slot.name}/"): v for v in slot.weights}
 
 
-def leave_out(model, blocks):
-    """Leaves a model's slots out of blocks; see `AdapterModel.leave_out`."""
+def leave_out(model: AssembledModel, blocks: Collection[int]) -> None:
+    """Disables a model's slots in blocks; see `AdapterModel.leave_out`."""
     _check_left_out(model, blocks)
     for block in blocks:
         # The variables remain part of the model, but are no longer used.
@@ -74,8 +92,8 @@ def leave_out(model, blocks):
 
 
 @contextlib.contextmanager
-def without(model, blocks):
-    """Leaves blocks out within a `with` block."""
+def without(model: AssembledModel, blocks: Collection[int]) -> Iterator[None]:
+    """Disables a model's slots in some blocks, within a `with` statement."""
     before = [block.places_in_use for block in model.encoder.blocks]
     left_out = model.left_out
     model.leave_out(blocks)
@@ -88,8 +106,8 @@ def without(model, blocks):
         model._forget_graphs()
 
 
-def _check_left_out(model, blocks):
-    """Raises a `UserError` if a model cannot leave its slots out of blocks."""
+def _check_left_out(model: AssembledModel, blocks: Collection[int]) -> None:
+    """Raises a `UserError` if a model's slots in blocks cannot be disabled."""
     if blocks and model.reparameterization.folded:
         raise UserError(
             "The trained weights are folded into the encoder's, so they "

@@ -2,11 +2,16 @@
 
 import dataclasses
 import os
+from typing import Any
+
+import keras
 
 from tf_adapters import methods
 from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.models import adapter_writing
 from tf_adapters.models import saving
+from tf_adapters.models.adapted_encoder import AdaptedEncoder
+from tf_adapters.models.adapter_model import AdapterModel
 
 
 class MultiTaskModel:
@@ -17,7 +22,7 @@ class MultiTaskModel:
             built on one `Encoder`.
     """
 
-    def __init__(self, models):
+    def __init__(self, models: dict[str, AdapterModel]) -> None:
         self.models = models
         first, *others = models.values()
         for model in others:
@@ -25,14 +30,14 @@ class MultiTaskModel:
             model.encoder_user = first.encoder_user
 
     @property
-    def encoder(self):
+    def encoder(self) -> AdaptedEncoder:
         """The `AdaptedEncoder` of one of the tasks."""
         return next(iter(self.models.values())).encoder
 
-    def variable_groups(self):
+    def variable_groups(self) -> list[tuple[str, bool, list[keras.Variable]]]:
         """Returns all weights as (group, whether it trains, variables).
 
-        As `AdapterModel.variable_groups`, but each shared weight only once.
+        Like `AdapterModel.variable_groups`, but lists shared weights only once.
         """
         groups, seen = [], set()
         for task, model in self.models.items():
@@ -45,8 +50,8 @@ class MultiTaskModel:
                     groups.append((name, trains, new))
         return groups
 
-    def trained_variables(self):
-        """Returns a dict from name to variable of everything that trains.
+    def trained_variables(self) -> dict[str, keras.Variable]:
+        """Returns a dict from name to variable, of all trained variables.
 
         The names of a task's own variables begin with the task's name.
         """
@@ -57,11 +62,11 @@ class MultiTaskModel:
                 named[f"{task}/{path}" if path in own else path] = variable
         return named
 
-    def last_phase_step(self, total_steps):
+    def last_phase_step(self, total_steps: int) -> int:
         """Returns 0: methods with phases cannot train several tasks."""
         return 0
 
-    def own_variables(self, task):
+    def own_variables(self, task: str) -> dict[str, keras.Variable]:
         """Returns a dict from path to variable of one task's own weights."""
         shared = {id(v) for v in self.encoder.backbone.weights}
         return {
@@ -70,7 +75,11 @@ class MultiTaskModel:
             if id(variable) not in shared
         }
 
-    def save_encoder(self, folder, details=None):
+    def save_encoder(
+        self,
+        folder: str | os.PathLike[str],
+        details: dict[str, Any] | None = None,
+    ) -> tuple[str, str]:
         """Writes the trained encoder to a folder that `load_encoder` reads.
 
         The folder is an adapter folder of method `full` without a head.
@@ -89,14 +98,20 @@ class MultiTaskModel:
         trained = dataclasses.replace(model.encoder_info, name=str(folder))
         return trained.name, encoder_fingerprint(trained)
 
-    def save_adapter(self, task, folder, encoder, details=None):
-        """Writes the weights that only one task trained as an adapter folder.
+    def save_adapter(
+        self,
+        task: str,
+        folder: str | os.PathLike[str],
+        encoder: tuple[str, str] | None,
+        details: dict[str, Any] | None = None,
+    ) -> None:
+        """Writes an adapter folder with the weights that only one task trained.
 
         Args:
             task: Name of the task.
             folder: Path.
             encoder: Name and fingerprint of the trained encoder, or `None` if
-                it was not trained.
+                the encoder was not trained.
             details: See `saving.save_adapter`.
         """
         model = self.models[task]

@@ -1,14 +1,27 @@
-"""Models of several adapters that answer next to each other."""
+"""Models that run several adapters side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import typing
+from typing import Any
 
 from keras import ops
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.types import Tensor
 from tf_adapters.models.features_model import FeaturesModel
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.models.adapter_model import AdapterModel
+    from tf_adapters.models.composition import BatchSplit
+    from tf_adapters.models.composition import Parallel
 
 
 class ParallelModel(FeaturesModel):
-    """Several adapters, each answering the whole batch or its own rows.
+    """Several adapters that each process the whole batch or their own rows.
 
     For batches that mix examples of many tasks in any order, see `load_bank`.
 
@@ -31,27 +44,33 @@ class ParallelModel(FeaturesModel):
         (True, 2)
     """
 
-    def __init__(self, composition, models):
+    def __init__(
+        self, composition: Parallel | BatchSplit, models: Sequence[AdapterModel]
+    ) -> None:
         super().__init__(autocast=False, dtype="float32", trainable=False)
         self.composition = composition
         self.models = models
         self.built = True
 
-    def make_predict_function(self, force=False):
+    def make_predict_function(
+        self, force: bool = False
+    ) -> Callable[..., Any] | None:
         for model in self.models:
             model.check_encoder()
         return super().make_predict_function(force)
 
-    def check_features(self, inputs):
+    def check_features(self, inputs: Any) -> None:
         """Raises a `UserError` if the members cannot take these inputs."""
         for model in self.models:
             model.check_features(inputs)
 
-    def feature_shapes(self):
+    def feature_shapes(self) -> dict[str, tuple[None, ...]]:
         """Returns a dict from the name of an input to its shape."""
         return self.models[0].feature_shapes()
 
-    def call(self, inputs, training=None):
+    def call(
+        self, inputs: dict[str, Tensor], training: bool | None = None
+    ) -> list[Any]:
         sizes = getattr(self.composition, "batch_sizes", None)
         if sizes is None:
             return [model(inputs) for model in self.models]

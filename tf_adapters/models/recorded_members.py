@@ -1,17 +1,23 @@
 """Records the members of an adapter in its folder, and finds them again."""
 
+from collections.abc import Sequence
 import dataclasses
+import os
+from typing import Any
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
+from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.interop import hub
 from tf_adapters.interop import hub_address
 from tf_adapters.interop import stored_adapter
+from tf_adapters.interop.stored_adapter import StoredAdapter
 from tf_adapters.models import trained_members
+from tf_adapters.models.trained_members import Member
 
 
-def members_to_config(members):
-    """Returns the entries for an adapter folder that describe its members.
+def members_to_config(members: Sequence[Member]) -> list[dict[str, Any]]:
+    """Returns an entry for each member of an adapter, for the adapter's folder.
 
     Raises:
         AdapterError: If a member is not saved in a folder.
@@ -33,7 +39,11 @@ def members_to_config(members):
     ]
 
 
-def members_from_config(config, folders, encoder):
+def members_from_config(
+    config: list[dict[str, Any]],
+    folders: Sequence[str | os.PathLike[str]] | None,
+    encoder: Encoder,
+) -> tuple[Member, ...]:
     """Returns the members that `members_to_config` recorded.
 
     Members recorded with a Hub address are read from the Hub's cache and never
@@ -69,7 +79,9 @@ def members_from_config(config, folders, encoder):
     )
 
 
-def _find_member(entry, folder):
+def _find_member(
+    entry: dict[str, Any], folder: str | os.PathLike[str] | None
+) -> StoredAdapter | None:
     """Returns the `StoredAdapter` of a member, or `None` if not found.
 
     Args:
@@ -89,8 +101,10 @@ def _find_member(entry, folder):
     return stored if stored.path.is_dir() else None
 
 
-def _check_found(config, found):
-    """Raises an error with the names of the members that were not found."""
+def _check_found(
+    config: list[dict[str, Any]], found: list[StoredAdapter | None]
+) -> None:
+    """Raises an error if any members were not found."""
     missing = [e for e, folder in zip(config, found, strict=True) if not folder]
     if not missing:
         return
@@ -111,11 +125,13 @@ def _check_found(config, found):
     )
 
 
-def _is_remote(entry):
+def _is_remote(entry: dict[str, Any]) -> bool:
     return hub_address.is_address(entry["folder"])
 
 
-def _read_recorded(entry, folder, encoder):
+def _read_recorded(
+    entry: dict[str, Any], folder: StoredAdapter, encoder: Encoder
+) -> Member:
     member = trained_members.read_member(folder, encoder, with_head=False)
     if member.fingerprint != entry["fingerprint"]:
         raise AdapterError(

@@ -1,15 +1,27 @@
 """Blocks that recompute their activations in the backward pass."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Collection
 import copy
 import dataclasses
+import typing
 
 import keras
 from keras import ops
 
+from tf_adapters.common.types import Tensor
+from tf_adapters.layers.context import Context
 from tf_adapters.layers.reparameterization import InnerScope
 
+if typing.TYPE_CHECKING:
+    from tf_adapters.models.adapted_block import AdaptedBlock
 
-def rematerialized(block, differentiable):
+
+def rematerialized(
+    block: AdaptedBlock, differentiable: Collection[int]
+) -> Callable[[Tensor, Context, bool], Tensor]:
     """Returns a function that calls a block and stores only its inputs.
 
     `keras.remat` only computes gradients of a function's arguments, so every
@@ -25,7 +37,7 @@ def rematerialized(block, differentiable):
         `first_token_only`, and returns the block's output.
     """
 
-    def call(x, context, first_token_only):
+    def call(x: Tensor, context: Context, first_token_only: bool) -> Tensor:
         own = [v for v in block.variables if id(v) in differentiable]
         # Values, not variables: TensorFlow would compute a gradient for each
         # variable that is read inside, even if it is not needed.
@@ -36,7 +48,7 @@ def rematerialized(block, differentiable):
         ]
         draws = context.seeds.draws
 
-        def run(x, *values):
+        def run(x: Tensor, *values: Tensor) -> Tensor:
             # Both passes start at the same draw, so they get the same masks.
             seeds = copy.copy(context.seeds)
             seeds.draws = draws
@@ -58,6 +70,6 @@ def rematerialized(block, differentiable):
     return call
 
 
-def _read(variable):
-    """Returns a variable's value; `convert_to_tensor` returns the variable."""
+def _read(variable: keras.Variable) -> Tensor:
+    """Returns a variable's value; `convert_to_tensor` would not read it."""
     return ops.reshape(variable, variable.shape)

@@ -2,8 +2,10 @@
 
 import keras
 
+from tf_adapters.common.types import Tensor
 
-def replica_number():
+
+def replica_number() -> int | Tensor:
     """Returns the replica's number under a strategy, or else 0.
 
     Backends other than TensorFlow compute a batch as a whole, even if it is
@@ -21,7 +23,7 @@ def replica_number():
     return 0 if context is None else context.replica_id_in_sync_group
 
 
-def is_on_one_device(model):
+def is_on_one_device(model: keras.Model) -> bool:
     """Returns whether Keras trains a model in TensorFlow without a strategy."""
     if keras.backend.backend() != "tensorflow":
         return False
@@ -31,11 +33,11 @@ def is_on_one_device(model):
         return not tf.distribute.has_strategy()
 
 
-def sum_over_replicas(value):
+def sum_over_replicas(value: Tensor) -> Tensor:
     """Returns the sum of a tensor over all replicas of a training step.
 
     Args:
-        value: Tensor of one replica, as the optimizer in `fit` has it.
+        value: This replica's tensor.
     """
     if keras.backend.backend() != "tensorflow":
         return value

@@ -1,4 +1,4 @@
-"""Reads and writes adapter folders, which hold only what a method trained.
+"""Reads and writes adapter folders, which hold only the trained weights.
 
 `adapter_config.json` describes the adapter and its encoder,
 `adapter.safetensors` holds all trained variables by name, and `README.md` is a
@@ -7,7 +7,11 @@ model card. Loading is strict.
 
 from collections.abc import Sequence
 import os
+from pathlib import Path
 from typing import Any
+
+import keras
+import numpy as np
 
 from tf_adapters import heads
 from tf_adapters import methods
@@ -16,6 +20,7 @@ from tf_adapters.common.adapter_folder import FORMAT_VERSION
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.interop import foreign_folder
+from tf_adapters.interop.stored_adapter import StoredAdapter
 from tf_adapters.models import adapter_reading
 from tf_adapters.models import adapter_writing
 from tf_adapters.models import composed_model
@@ -32,7 +37,7 @@ def save_adapter(
     format: str = "tf_adapters",
     with_head: bool = True,
     overwrite: bool = False,
-):
+) -> int | None:
     """Writes the trained weights of `model` to `folder`.
 
     Args:
@@ -99,11 +104,14 @@ def save_adapter(
     return None
 
 
-def describe_adapter(model, details=None):
+def describe_adapter(
+    model: AdapterModel, details: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Returns the content of `adapter_config.json` for a model.
 
     Raises:
-        AdapterError: If it is a fusion or composition without known members.
+        AdapterError: If the model is a fusion or composition whose members are
+            unknown.
     """
     below = composition.all_members(model.below) if model.below else ()
     if len(model.method.adapters) + len(below) != len(model.members):
@@ -132,11 +140,11 @@ def describe_adapter(model, details=None):
 
 
 def load_adapter(
-    folder: Any,
+    folder: StoredAdapter | str | os.PathLike[str],
     encoder: Encoder,
-    adapters: Sequence[Any] | None = None,
+    adapters: Sequence[str | os.PathLike[str]] | None = None,
     with_head: bool = True,
-    below: Any = None,
+    below: composition.Composition | str | Path | AdapterModel | None = None,
     **options: Any,
 ) -> AdapterModel:
     """Returns the `AdapterModel` that `save_adapter` saved.
@@ -194,7 +202,12 @@ def load_adapter(
     return model
 
 
-def _assign(model, variables, tensors, path):
+def _assign(
+    model: AdapterModel,
+    variables: dict[str, keras.Variable],
+    tensors: dict[str, np.ndarray],
+    path: Path,
+) -> None:
     shapes = {name: tuple(v.shape) for name, v in variables.items()}
     try:
         tensors = model.method.gating.unpack(tensors, shapes)
@@ -205,8 +218,8 @@ def _assign(model, variables, tensors, path):
     model.reparameterization.restart()
 
 
-def start_from(model, folder):
-    """Assigns the weights of another adapter, except its head's.
+def start_from(model: AdapterModel, folder: str | os.PathLike[str]) -> None:
+    """Assigns another adapter's weights to a model, except those of the head.
 
     Args:
         model: `AdapterModel` with a head.

@@ -1,5 +1,12 @@
 """Stacks trained adapters on one encoder, and checks that they fit it."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import typing
+from typing import Any
+
 import numpy as np
 
 from tf_adapters import methods
@@ -9,8 +16,14 @@ from tf_adapters.common.errors import cut
 from tf_adapters.methods.support import bottleneck_slots
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
+if typing.TYPE_CHECKING:
+    from tf_adapters.encoders.encoder import Encoder
+    from tf_adapters.models.trained_members import Member
 
-def describe_stack(members, encoder):
+
+def describe_stack(
+    members: Sequence[Member], encoder: Encoder
+) -> dict[str, Any]:
     """Returns the placement, width and other settings that members share.
 
     Args:
@@ -22,9 +35,9 @@ def describe_stack(members, encoder):
         and `leave_out`, which are fields of `methods.Fusion`.
 
     Raises:
-        AdapterError: If the members cannot be stacked, with the setting in
-            which they differ, or if a member's weights do not match its
-            configuration.
+        AdapterError: If the members cannot be stacked (the message names the
+            setting in which they differ), or if a member's weights do not match
+            its configuration.
     """
     for member in members:
         check_stacks(member)
@@ -50,8 +63,8 @@ def describe_stack(members, encoder):
     }
 
 
-def check_stacks(member):
-    """Raises an `AdapterError` if a member cannot share an encoder."""
+def check_stacks(member: Member) -> None:
+    """Raises an error if a member cannot share an encoder with others."""
     if member.method.stacks_as is None:
         names = [name for name, cls in methods.METHODS.items() if cls.stacks_as]
         raise AdapterError(
@@ -67,7 +80,7 @@ def check_stacks(member):
         )
 
 
-def _check_weights(member, encoder):
+def _check_weights(member: Member, encoder: Encoder) -> None:
     """Raises an error if a member's weights do not fit its configuration."""
     adapted = AdaptedEncoder(encoder)
     slots = member.method.make_slots(methods.EncoderShape.of(encoder))
@@ -87,7 +100,9 @@ def _check_weights(member, encoder):
     )
 
 
-def common(members, what, of):
+def common(
+    members: Sequence[Member], what: str, of: Callable[[Member], Any]
+) -> Any:
     """Returns a value that must be equal for all members.
 
     Args:
@@ -108,7 +123,9 @@ def common(members, what, of):
     return next(iter(values))
 
 
-def arrays(members, name, units, axis):
+def arrays(
+    members: Sequence[Member], name: str, units: int, axis: int | None
+) -> list[np.ndarray]:
     """Returns one array per member, padded to `units` along `axis`.
 
     Args:
@@ -123,7 +140,9 @@ def arrays(members, name, units, axis):
     return [widened(array, units, axis) for array in found]
 
 
-def widened(array, size, axis, value=0.0):
+def widened(
+    array: np.ndarray, size: int, axis: int, value: float = 0.0
+) -> np.ndarray:
     """Pads an array to `size` along `axis`, with zeros by default."""
     padding = [(0, 0)] * array.ndim
     padding[axis] = (0, size - array.shape[axis])

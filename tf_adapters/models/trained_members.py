@@ -1,6 +1,8 @@
 """Reads trained adapters from their folders, or from models in memory."""
 
+from collections.abc import Sequence
 import dataclasses
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,9 @@ from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
+from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.interop import hub_address
+from tf_adapters.interop.stored_adapter import StoredAdapter
 from tf_adapters.models import adapter_reading
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import AdapterModel
@@ -47,19 +51,23 @@ class Member:
     address: str | None = None
 
     @property
-    def source(self):
-        """What error messages call this member."""
+    def source(self) -> Path | str:
+        """The name of this member in error messages."""
         return self.folder or f"The model `{self.name}`"
 
     @property
-    def weights_source(self):
-        """What error messages call this member's weights."""
+    def weights_source(self) -> Path | str:
+        """The name of this member's weights in error messages."""
         if self.folder is None:
             return self.source
         return self.folder / adapter_folder.WEIGHTS_FILE
 
 
-def read_members(adapters, encoder, with_heads=None):
+def read_members(
+    adapters: Sequence[str | Path | AdapterModel],
+    encoder: Encoder,
+    with_heads: Sequence[bool] | None = None,
+) -> tuple[Member, ...]:
     """Returns the `Member`s of adapters, each with a unique name.
 
     Args:
@@ -71,8 +79,8 @@ def read_members(adapters, encoder, with_heads=None):
             have. Default: all are read.
 
     Raises:
-        AdapterError: If there are no adapters, or if one is given twice,
-            belongs to another encoder, or its folder holds no adapter.
+        AdapterError: If there are no adapters, if an adapter is given twice or
+            belongs to another encoder, or if a folder holds no adapter.
     """
     check_is_list(adapters)
     if not adapters:
@@ -98,13 +106,15 @@ def read_members(adapters, encoder, with_heads=None):
     )
 
 
-def check_encoder_untrained(member, encoder, group, setting):
+def check_encoder_untrained(
+    member: Member, encoder: Encoder, group: str, setting: str
+) -> None:
     """Raises an error if a member trained weights that all members share.
 
     Args:
         member: `Member`.
         encoder: Its `Encoder`.
-        group: What it is a member of, for the message.
+        group: Kind of group, such as `"fusion"`, for the message.
         setting: Name of the setting that keeps Houlsby's norms frozen.
     """
     if member.method.trainable_encoder_variables(AdaptedEncoder(encoder)):
@@ -115,7 +125,7 @@ def check_encoder_untrained(member, encoder, group, setting):
         )
 
 
-def check_is_list(adapters):
+def check_is_list(adapters: object) -> None:
     """Raises an `AdapterError` if a single adapter is given, not a list."""
     if isinstance(adapters, str | Path | AdapterModel):
         name = getattr(adapters, "name", adapters)
@@ -125,19 +135,19 @@ def check_is_list(adapters):
         )
 
 
-def _path_of(adapter, member):
-    """Returns the source of a member's name: address, folder, or name."""
+def _path_of(adapter: str | Path | AdapterModel, member: Member) -> Path:
+    """Returns the path from which a member's display name is made."""
     if hub_address.is_address(adapter):
         # Its folder in the Hub's cache is named after a commit.
         return Path(hub_address.name_of(adapter))
     return _run_folder(member.folder) if member.folder else Path(member.name)
 
 
-def _run_folder(folder):
+def _run_folder(folder: Path) -> Path:
     return folder.parent if folder.name == "adapter" else folder
 
 
-def _shortest_ends(paths):
+def _shortest_ends(paths: list[Path]) -> list[str]:
     """Returns the shortest path endings that are unique."""
     max_parts = max((len(path.parts) for path in paths), default=0)
     for number in range(1, max_parts + 1):
@@ -147,7 +157,11 @@ def _shortest_ends(paths):
     return []
 
 
-def read_member(folder, encoder, with_head=True):
+def read_member(
+    folder: StoredAdapter | str | os.PathLike[str],
+    encoder: Encoder,
+    with_head: bool = True,
+) -> Member:
     """Returns the `Member` in an adapter folder, or in a run's `adapter`.
 
     Raises:
@@ -168,7 +182,9 @@ def read_member(folder, encoder, with_head=True):
     )
 
 
-def member_of_model(model, encoder, with_head=True):
+def member_of_model(
+    model: AdapterModel, encoder: Encoder, with_head: bool = True
+) -> Member:
     """Returns an `AdapterModel` in memory as a `Member`.
 
     Args:

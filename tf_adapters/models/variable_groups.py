@@ -1,13 +1,24 @@
 """Groups a model's weights by kind, and shows which of them train."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 import math
-from typing import Any
+import typing
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers.reparameterization import stored_name
 
+if typing.TYPE_CHECKING:
+    import keras
 
-def variable_groups(model):
+    from tf_adapters.models.assembled_model import AssembledModel
+    from tf_adapters.models.multitask_model import MultiTaskModel
+
+
+def variable_groups(
+    model: AssembledModel,
+) -> list[tuple[str, bool, list[keras.Variable]]]:
     """Returns the groups of `AdapterModel.variable_groups`."""
     declared = {id(v) for v in model.declared_encoder_variables()}
     in_backbone = model.encoder.backbone.weights
@@ -30,8 +41,8 @@ def variable_groups(model):
     return [group for group in found if group[2]]
 
 
-def trained_additions(model):
-    """Returns what a new `AdapterModel` trains in addition to the encoder.
+def trained_additions(model: AssembledModel) -> list[keras.Variable]:
+    """Returns the variables that a new model trains besides the encoder's.
 
     Call it on a new model, because the flags may change later: a model that the
     user freezes for a while must still be saved completely.
@@ -41,8 +52,10 @@ def trained_additions(model):
     return [v for v in [*added, *head] if v.trainable]
 
 
-def by_stored_name(variables):
-    """Returns a dict from a variable's name in adapter folders to itself.
+def by_stored_name(
+    variables: Iterable[keras.Variable],
+) -> dict[str, keras.Variable]:
+    """Returns a dict from names, as in adapter folders, to variables.
 
     Raises:
         UserError: If two variables have the same name.
@@ -59,7 +72,7 @@ def by_stored_name(variables):
     return named
 
 
-def _in_slots(model):
+def _in_slots(model: AssembledModel) -> list[keras.Variable]:
     """Returns the variables of all slots, each only once."""
     variables = (
         variable for slot in model.all_slots() for variable in slot.weights
@@ -67,7 +80,9 @@ def _in_slots(model):
     return list({id(variable): variable for variable in variables}.values())
 
 
-def _check_all_known(model, found):
+def _check_all_known(
+    model: AssembledModel, found: list[tuple[str, bool, list[keras.Variable]]]
+) -> None:
     known = {id(v) for _, _, variables in found for v in variables}
     for variable in model.weights:
         if id(variable) not in known:
@@ -77,7 +92,9 @@ def _check_all_known(model, found):
             )
 
 
-def _by_kind(variables):
+def _by_kind(
+    variables: Iterable[keras.Variable],
+) -> list[tuple[str, bool, list[keras.Variable]]]:
     """Splits trained encoder variables into norms, biases and others."""
     kinds = {"layer norms": [], "biases": [], "encoder kernels": []}
     for variable in variables:
@@ -90,12 +107,12 @@ def _by_kind(variables):
     return [(kind, True, group) for kind, group in kinds.items()]
 
 
-def count_weights(variables):
+def count_weights(variables: Iterable[keras.Variable]) -> int:
     """Returns the number of weights in `variables`."""
     return sum(math.prod(variable.shape) for variable in variables)
 
 
-def trained_table(model: Any) -> str:
+def trained_table(model: AssembledModel | MultiTaskModel) -> str:
     """Returns a text table of the trained and frozen weights.
 
     Args:
@@ -110,7 +127,7 @@ def trained_table(model: Any) -> str:
     variable_groups = model.variable_groups()
     wide = max(16, *(len(part) for part, _, _ in variable_groups))
 
-    def line(part, state, count, weights):
+    def line(part: str, state: str, count: int, weights: int) -> str:
         fraction = weights / encoder_weights
         return (
             f"{part:<{wide}} {state:<7} {count:>9} {weights:>12,} "

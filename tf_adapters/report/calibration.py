@@ -1,4 +1,4 @@
-"""Computes how well calibrated probabilities are."""
+"""Measures the calibration of predicted probabilities."""
 
 import dataclasses
 
@@ -53,7 +53,7 @@ def reliability(right, probabilities, bins=BINS):
     right = np.asarray(right).astype(int)
     share, probability = calibration_curve(right, probabilities, n_bins=bins)
     edges = np.linspace(0, 1, bins + 1)
-    # Count as scikit-learn does, which does not return the counts.
+    # scikit-learn does not return the counts, so use the same bins as it does.
     places = np.searchsorted(edges[1:-1], probabilities)
     counts = np.bincount(places, minlength=bins)
     return Reliability(probability, share, counts[counts > 0], bins)

@@ -51,7 +51,7 @@ def _mistakes(run, right, predicted, sureness):
         for i in np.flatnonzero(right != predicted)
     ]
     rows.sort(key=lambda row: -(row[-1] or 0))
-    # The choices have their own columns, so leave out the field with them.
+    # The table has columns for choices, so leave out the field that lists them.
     run = dataclasses.replace(run, fields=run.fields[:-1])
     return mistakes.table_of_mistakes(
         run, rows, ("right", "predicted", "probability")

@@ -96,7 +96,7 @@ def of_classes(right, predicted, names, unit="rows"):
         unit: Plural noun for the examples. Default: `"rows"`.
 
     Returns:
-        List of `Table`, and list of `Picture`.
+        List of `ReportTable`, and list of `Picture`.
     """
     there = np.union1d(right, predicted)
     absent = np.setdiff1d(range(len(names)), there)

@@ -7,7 +7,7 @@ from tf_adapters.report.pictures import draw_curves
 
 
 def curve_pictures(run):
-    """Returns a list with a `Picture`, or an empty list without a log.
+    """Returns a list with a `Picture`, or an empty list if there is no log.
 
     Args:
         run: `RunFiles`.

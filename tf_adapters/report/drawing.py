@@ -1,6 +1,6 @@
 """The style of all pictures.
 
-They are readable at column width, and without colors.
+Pictures are readable at the width of a column, and without colors.
 """
 
 import itertools
@@ -89,8 +89,8 @@ def label_axes(axes, x, y, title="", legend_outside=False):
         x: Label of the horizontal axis.
         y: Label of the vertical axis.
         title: Title, or "" (default) for none.
-        legend_outside: Whether to place the legend next to the axes, if there
-            is no room inside. Default: `False`.
+        legend_outside: Whether to place the legend next to the axes instead of
+            inside. Default: `False`.
     """
     axes.set_xlabel(x, size=9)
     axes.set_ylabel(y, size=9)

@@ -50,9 +50,9 @@ def report_page(title, notes, tables, pictures, last):
     Args:
         title: Title of the page.
         notes: List of sentences to show first.
-        tables: List of `Table`.
+        tables: List of `ReportTable`.
         pictures: List of pairs of a `Picture` and the path of its file.
-        last: `Table` to show last.
+        last: `ReportTable` to show last.
     """
     root = ElementTree.Element("html", lang="en")
     head = _add(root, "head")

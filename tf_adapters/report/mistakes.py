@@ -6,13 +6,13 @@ import numbers
 from tf_adapters.report.content import ReportTable
 
 NAME = "errors"
-# Characters that start a formula in a spreadsheet, and characters that
-# spreadsheets may strip first.
+# Characters that start a formula in a spreadsheet, and characters that a
+# spreadsheet may strip before it looks for a formula.
 _FORMULA, _STRIPPED = ("=", "+", "-", "@"), "\t\r\n "
 
 
 def table_of_mistakes(run, mistakes, columns):
-    """Returns a `Table` of mistakes in the given order, with their texts.
+    """Returns a `ReportTable` of mistakes in the given order, with their texts.
 
     Args:
         run: `RunFiles`.
@@ -44,7 +44,7 @@ def _plain(value):
 
 
 def write_mistakes(table, path):
-    """Writes a table as CSV, without texts that a spreadsheet would execute."""
+    """Writes a table as CSV in which no text is a formula of a spreadsheet."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(table.header)

@@ -83,7 +83,7 @@ def draw_calibration(found):
 
 
 def draw_scatter(right, predicted):
-    """Draws a scatter plot of predicted numbers against the right ones.
+    """Draws a scatter plot of predicted numbers against the right numbers.
 
     Args:
         right: Float array `(examples,)`.

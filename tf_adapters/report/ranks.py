@@ -1,4 +1,4 @@
-"""The report on a run that ranks texts for an anchor."""
+"""The report on a run that ranks texts for an anchor text."""
 
 import numpy as np
 

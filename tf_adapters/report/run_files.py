@@ -18,7 +18,7 @@ from tf_adapters.runs import predictions
 from tf_adapters.runs import run_files
 from tf_adapters.runs import task_data
 
-# By default, the report is on the first of these with predictions.
+# By default, the report covers the first of these splits with predictions.
 _PREFERRED = ("test", "validation")
 
 
@@ -52,7 +52,7 @@ class RunFiles:
     def metrics(self):
         """Dict of the split's metrics in the result.
 
-        If the result has none, the metrics on validation.
+        If the result has none, these are the metrics on validation.
         """
         part = self.result
         if self.split and self.split.startswith("transfer/"):
@@ -63,7 +63,7 @@ class RunFiles:
     def label_names(self, count):
         """Returns a list of class names.
 
-        If no file of the run has names, they are the numbers from 0.
+        If no file of the run has class names, the names are numbers from 0.
 
         Args:
             count: Number of classes.
@@ -120,7 +120,7 @@ def _result(folder):
 
 
 def _head(folder):
-    """Returns a dict of the head's settings, empty for a baseline."""
+    """Returns a dict of the head's settings, empty if there is no adapter."""
     if not (folder / "adapter").is_dir():
         return {}
     config = adapter_folder.read_adapter_config(folder / "adapter")
@@ -159,8 +159,8 @@ def _own(record, task):
 def with_rows(run, data_dir=None):
     """Returns `RunFiles` with the rows of its split, if they can be found.
 
-    The rows are read again as the run read them. If they are not the same as
-    the run's, they are left out and `lacks_rows` says why.
+    The rows are read again as the run read them. If they differ from the run's
+    rows, they are left out, and `lacks_rows` says why.
 
     Args:
         run: `RunFiles`.

@@ -1,6 +1,6 @@
 """Writes the report on a finished run.
 
-It is made from the files that the run stored, without loading the model.
+The report uses the files that the run stored, and does not load the model.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from tf_adapters.runs import remote_folder
 from tf_adapters.runs.left_files import REPORT
 from tf_adapters.tasks.output_kinds import KINDS
 
-# By the kind of a row's label, see `OutputKind`.
+# Dict from the kind of a row's label to a function, see `OutputKind`.
 _FINDERS = {
     "class": classes.classes_content,
     "classes": several_classes.several_classes_content,
@@ -62,8 +62,9 @@ def write_report(
         model_dir: Path of a finished run's folder.
         split: Name of a split, or `transfer/<language>`. Default: `test`, or
             `validation` if the run has no predictions for `test`.
-        data_dir: Folder with the task's data, which have the texts of mistakes,
-            if it has moved. Default: the folder in the run's configuration.
+        data_dir: Folder with the task's data, to read the texts of mistakes
+            from, if the folder has moved. Default: the folder in the run's
+            configuration.
 
     Returns:
         Dict from `report`, `errors` and the names of the pictures to paths.
@@ -90,7 +91,7 @@ def write_report(
 def describe(model_dir: str | Path, split: str | None = None) -> str:
     """Returns the main tables of a report as plain text.
 
-    They are the scores, the calibration and, depending on the task, the
+    These are the scores, the calibration and, depending on the task, the
     confusion matrix and the scores of each class.
 
     Args:
@@ -116,7 +117,7 @@ def _on_screen(table):
 
 
 def _find(run):
-    """Returns the `ReportContent` on a run's predictions and its training."""
+    """Returns the `ReportContent` about a run's predictions and training."""
     if run.stored is None:
         return ReportContent(
             [_results(run)], curves.curve_pictures(run), None, [_NOTHING_STORED]
@@ -150,7 +151,7 @@ def _title(run):
 
 
 def _title_of_page(run):
-    """Returns the title, with the folder's name if it is not the task's."""
+    """Returns the title, with the folder's name if the task's is different."""
     folder = run.folder.resolve().name
     title = _title(run)
     return title if folder == run.result["task"] else f"{title} ({folder})"
@@ -184,7 +185,7 @@ def _draw(pictures, folder):
 
     Returns:
         List of pairs of a `Picture` and the path of its file, and a list of
-        notes that says why there are no pictures.
+        notes, which says why there are no pictures.
     """
     drawn = []
     for picture in pictures:

@@ -1,4 +1,4 @@
-"""Compares a run's scores with those of a trivial prediction."""
+"""Compares a run's scores with a trivial prediction's scores."""
 
 from tf_adapters import heads
 from tf_adapters.report.calibration import reliability
@@ -22,8 +22,8 @@ def table_of_scores(run, simplest, name, more=()):
             has them. Default: none.
 
     Returns:
-        `Table`, and a note if the run is no better than the trivial prediction
-        in some metric, or "".
+        `ReportTable`, and a note if the run is no better than the trivial
+        prediction in some metric, or "".
     """
     names = [n for n in run.metrics if n not in ("loss", "split")]
     known = KINDS[run.stored.head].metrics
@@ -41,7 +41,7 @@ def table_of_scores(run, simplest, name, more=()):
 
 
 def _verdict(own, other, name):
-    """Returns a sentence on metrics that are no better than trivial, or ""."""
+    """Returns a note if a metric is no better than the trivial one's, or ""."""
     lower = [n for n in own if own[n] <= other[n]]
     if not lower:
         return ""

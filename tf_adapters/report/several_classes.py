@@ -56,8 +56,8 @@ def _of_each(right, predicted, names):
 def _mistakes(run, right, predicted, names, probabilities):
     """Returns a table of the rows with a wrong class.
 
-    They are sorted by the highest probability of a wrong decision in the row,
-    highest first.
+    The rows are sorted by their most probable wrong decision, the highest
+    probability first.
     """
     rows = []
     for i in np.flatnonzero((right != predicted).any(axis=1)):

@@ -54,8 +54,8 @@ def tags_content(run):
 def _words(compared):
     """Returns a list with a tuple for each word that has a tag.
 
-    It has the row, the position of the word, the right tag, the predicted tag
-    and the probability or `None`.
+    The tuple has the row, the word's position, the right tag, the predicted
+    tag, and the probability or `None`.
     """
     rows = zip(compared["target"], compared["predicted"], strict=True)
     sureness = compared.get("probabilities") or itertools.repeat(None)
@@ -72,14 +72,14 @@ def _words(compared):
 def _names(run, *tags):
     """Returns the tags in the head's order.
 
-    Older files do not store them. For these, the tags that occur are sorted.
+    Older files do not store this order. For these, sorts the tags that occur.
     """
     names = run.label_names(0)
     return names or sorted(set().union(*tags))
 
 
 def _entities(compared, names):
-    """Returns lists with a table and a picture of entities by kind.
+    """Returns two lists: one with a table of entities, one with a picture.
 
     The lists are empty if the tags do not mark entities.
     """

@@ -8,15 +8,15 @@ from tf_adapters.heads.temperature import fit_temperature
 
 
 def check_calibration(head, settings):
-    """Raises an error if `train.calibrate` cannot be followed.
+    """Raises an error if `train.calibrate` does not suit a run.
 
     Args:
         head: `Head` of the run.
         settings: Dict of the head's settings in the configuration, or `None`.
 
     Raises:
-        ConfigError: If the head has no temperature, or the configuration gives
-            one.
+        ConfigError: If the head has no temperature, or the configuration
+            already sets the temperature.
     """
     if not head.has_temperature:
         raise ConfigError(
@@ -34,12 +34,12 @@ def calibrate(experiment, validation):
     """Fits the head's temperature and returns the new predictions.
 
     Args:
-        experiment: `Experiment` with the best weights. Its model's head is
-            replaced with one that has the temperature.
+        experiment: `Experiment` with the best weights. The head of its model
+            is replaced with a copy that has the temperature.
         validation: `Examples` of the validation split.
 
     Returns:
-        What `compare` of the new head returns on the validation split.
+        The predictions for the validation split, from the new head's `compare`.
     """
     outputs = experiment.trainer.predict(validation)
     head = experiment.model.head

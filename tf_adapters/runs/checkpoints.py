@@ -34,7 +34,7 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """What a run needs to resume.
+    """The weights and values that a run needs to resume.
 
     Attributes:
         step: Number of finished training steps.
@@ -73,7 +73,8 @@ def save_checkpoint(folder, checkpoint):
 def _kept(folder, step):
     """Returns the folders of the newest complete checkpoints up to a step.
 
-    Checkpoints of later steps were incomplete or damaged when the run resumed.
+    Checkpoints of later steps are excluded: the run resumed before them because
+    they were incomplete or damaged.
     """
     whole = [p for p in _folders(folder) if (p / _STATE).exists()]
     return [p for p in whole if int(p.name) <= step][:_KEPT]
@@ -95,7 +96,7 @@ def _write_files(path, checkpoint):
 
 
 def _hash_of(state):
-    """Returns a hash of the state that is the same before and after JSON."""
+    """Returns a hash of the state that survives a round trip through JSON."""
     return hashlib.sha256(json.dumps(state).encode()).hexdigest()
 
 
@@ -126,13 +127,13 @@ def _folders(folder):
 def newest_checkpoint(folder, needs=None):
     """Returns the newest complete `Checkpoint` of a run, or `None`.
 
-    Logs a warning for each checkpoint that is incomplete or damaged, and tries
-    the one before it.
+    If a checkpoint is incomplete or damaged, logs a warning and tries the
+    checkpoint before it.
 
     Args:
         folder: Path of the folder with the run's checkpoints.
-        needs: Dict from the name of each value that the state must hold to the
-            value's type. Default: the state may hold anything.
+        needs: Dict from name to type, for each value that the state must hold.
+            Default: no value is required.
     """
     for path in _folders(folder):
         try:

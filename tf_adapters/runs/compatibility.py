@@ -26,8 +26,8 @@ def check_labels(head, task, adapter):
             "from it, or train one with --init_adapter."
         )
     same_kind = kind == task.head
-    # If a task takes its class names from its data, any names of the same kind
-    # of head fit.
+    # If a task takes its class names from its data, an adapter with any names
+    # fits, as long as its head is of the same kind.
     if not same_kind or (task.labels and labels != tuple(task.labels)):
         raise saving.AdapterError(
             f"The adapter in {adapter} predicts "
@@ -64,12 +64,12 @@ def check_length(max_length, encoder, name):
 def check_languages(named, evaluated, task):
     """Raises an error if a key of `language_adapters` is not a language.
 
-    Without this check, a misspelled language would be evaluated on another
+    Without this check, a misspelled language would be evaluated with another
     language's adapter.
 
     Args:
         named: Languages that have an adapter.
-        evaluated: Languages to evaluate in.
+        evaluated: Languages that the run is evaluated on.
         task: `Task` of the run.
     """
     names = task.languages.names if task.languages else ()

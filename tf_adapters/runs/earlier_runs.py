@@ -14,14 +14,14 @@ from tf_adapters.runs import remote_folder
 from tf_adapters.runs import run_files
 
 CHECKPOINTS = "checkpoints"
-# The configuration that was asked for, if the run's own config.yaml differs.
+# The configuration that the user asked for, if the run's config.yaml differs.
 DECLARED = "declared.yaml"
 # Values that a checkpoint's state needs for a run to resume, and their types.
 _NEEDED_TO_RESUME = {"data_fingerprint": dict, "log_lines": int}
 
 
 def _differences(folder, config):
-    """Returns a line for each setting in which a folder's run differs."""
+    """Compares a folder's run with `config`; returns a line per difference."""
     theirs = declared_config(folder)
     if theirs is None:
         return []
@@ -45,13 +45,13 @@ def resumable_checkpoint(folder):
 def of_stopped_command(folder, config, data_fingerprint):
     """Returns the `Checkpoint` of a stopped --overwrite command, or `None`.
 
-    The same command resumes from there and does not start over. Otherwise a
-    scheduler that blindly restarts the command would never finish.
+    The same command resumes from this checkpoint and does not start over.
+    Otherwise a scheduler that blindly restarts the command would never finish.
 
     Args:
         folder: Path of the run folder.
         config: `Config` of the command.
-        data_fingerprint: Dict from split to what identifies its rows.
+        data_fingerprint: Dict from split to the fingerprint of its rows.
     """
     checkpoint = resumable_checkpoint(folder)
     if checkpoint is None or not checkpoint.state.get("overwrites"):
@@ -78,7 +78,7 @@ def finished_result(folder, config, data_fingerprint):
     Args:
         folder: Path of the run folder.
         config: `Config` of the run.
-        data_fingerprint: Dict from split to what identifies its rows.
+        data_fingerprint: Dict from split to the fingerprint of its rows.
 
     Raises:
         ConfigError: If the finished run used other data, its result is damaged,
@@ -111,13 +111,13 @@ def find_checkpoint(folder, config, data_fingerprint, frozen, overwrite):
     Args:
         folder: Path of the run folder.
         config: `Config` of the run.
-        data_fingerprint: Dict from split to what identifies its rows.
-        frozen: What `run_folder.frozen_weights` returns for the model.
+        data_fingerprint: Dict from split to the fingerprint of its rows.
+        frozen: Value of `run_folder.frozen_weights` for the model.
         overwrite: See `RunFolder`.
 
     Raises:
-        ConfigError: If a run with another configuration, other data or other
-            frozen weights trained there, or if this run is finished.
+        ConfigError: If the folder holds a run with another configuration, other
+            data or other frozen weights, or if this run is finished.
     """
     if overwrite:
         checkpoint = of_stopped_command(folder, config, data_fingerprint)
@@ -144,12 +144,12 @@ def find_checkpoint(folder, config, data_fingerprint, frozen, overwrite):
 
 
 def _changed(checkpoint, data_fingerprint, frozen):
-    """Returns the names of what changed since a checkpoint, or ""."""
+    """Returns a text that says what changed since a checkpoint, or ""."""
     state = checkpoint.state
     names = []
     if state["data_fingerprint"] != data_fingerprint:
         names.append("the data")
-    # Earlier versions did not store this.
+    # Earlier versions did not store the frozen weights.
     before = state.get("frozen") or frozen
     names += [
         f"the weights of {name}"
@@ -160,7 +160,7 @@ def _changed(checkpoint, data_fingerprint, frozen):
 
 
 def _check_may_train(folder, config, data_fingerprint):
-    """Raises an error if another run trained in a folder, or this one ended."""
+    """Raises an error if a folder has another run, or this run is finished."""
     differences = _differences(folder, config)
     if differences and _has_work(folder):
         raise ConfigError(
@@ -180,8 +180,8 @@ def _check_may_train(folder, config, data_fingerprint):
 def _has_work(folder):
     """Returns whether a run left anything that is worth keeping.
 
-    A run that failed before its first step, because of a wrong setting for
-    example, did not.
+    A run that failed before its first step, for example because of a wrong
+    setting, left nothing.
     """
     # Look for files: removing them at an address may leave empty folders.
     left = [folder / "result.json", folder / "metrics.jsonl"]
@@ -209,7 +209,7 @@ def folder_of_task(folder, task):
 
 
 def read_result(folder):
-    """Returns the `result.json` of a run folder, or `None` without one.
+    """Returns the `result.json` of a run folder, or `None` if it is missing.
 
     A run writes `result.json` when it finishes.
 

@@ -36,7 +36,7 @@ class Experiment:
             (default).
         train_rows: Training rows, from which a new head may take statistics,
             or `None` (default).
-        strategy: `tf.distribute.Strategy`. Default: the configuration's.
+        strategy: `tf.distribute.Strategy`. Default: as the configuration says.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class Experiment:
         return pipeline.to_tensors(encoded)
 
     def examples_by_split(self, rows):
-        """Returns a dict from split to `Examples`, given one to rows."""
+        """Encodes a dict from split to rows; returns a dict of `Examples`."""
         return {split: self.examples(rows[split]) for split in rows}
 
     def transfer(self, languages, run=None):
@@ -192,8 +192,8 @@ class Experiment:
             run: `RunFolder` to store the predictions in, or `None` (default).
 
         Returns:
-            The summary that `zero_shot_transfer.summarize` makes of the
-            metrics by language.
+            The summary of all languages' metrics; see
+            `zero_shot_transfer.summarize`.
         """
         metrics = {}
         for language, (split, rows) in languages.items():
@@ -209,14 +209,14 @@ class Experiment:
         return zero_shot_transfer.summarize(self.task, metrics)
 
     def _stack_on(self, language):
-        """Puts a language's adapter, if it has one, below the trained one."""
+        """Puts the language's adapter, if any, below the trained adapter."""
         adapters = self.config.language_adapters
         if adapters:
             own = adapters.get(language, self.config.stack_on)
             composed_model.swap_adapters(self.model, own)
 
     def predict(self, rows):
-        """Returns a dict for each row, as `decode` of the head makes it."""
+        """Returns a prediction for each row, as a dict; see `Head.decode`."""
         examples = self.examples(rows, labeled=False)
         outputs = self.trainer.predict(examples, "predicting")
         return self.model.head.decode(outputs, examples.source)
@@ -236,12 +236,12 @@ def head_settings(config, task):
     names = {field.name for field in fields}
     # `config.head` overrides what other settings imply for the head.
     own = {key: value for key, value in known.items() if key in names}
-    # `config.head` is for the task's own head, not for the pretraining's.
+    # `config.head` is for the task's own head, not for the pretraining head.
     return own | ({} if task.kind.is_pretraining else config.head or {})
 
 
 def _make_deterministic(config):
-    # On CPUs, runs are reproducible without this, and it costs 10% more time.
+    # On CPUs, runs are reproducible without this. It would take 10% more time.
     gpus = tf.config.list_physical_devices("GPU")
     if config.train.deterministic and gpus:
         tf.config.experimental.enable_op_determinism()

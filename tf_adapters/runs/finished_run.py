@@ -25,8 +25,8 @@ def load_finished_run(config, task, model_dir):
 
     Args:
         config: `Config` of the run.
-        task: `Task` that the configuration names. For a pretraining, it is
-            replaced by the task of predicting hidden tokens.
+        task: `Task` that the configuration names. For a pretraining run, the
+            task of predicting hidden tokens is used instead.
         model_dir: Path of the run folder.
 
     Raises:
@@ -45,7 +45,7 @@ def load_finished_run(config, task, model_dir):
 def load_to_export(config, model_dir):
     """Returns an `Experiment` to export a run from, without loading its data.
 
-    It is on one device. The class names come from the adapter.
+    The model is on one device. The class names come from the adapter.
 
     Args:
         config: `Config` of the run.
@@ -60,7 +60,7 @@ def load_to_export(config, model_dir):
 def evaluate_run(config, model_dir):
     """Evaluates a run's adapter on the validation and test splits.
 
-    If the settings and the data are the run's own, predictions that the run
+    If the run was trained with these settings and data, predictions that its
     folder lacks are stored in it.
 
     Args:
@@ -69,7 +69,7 @@ def evaluate_run(config, model_dir):
 
     Returns:
         Dict from split to metrics. With `data.eval_languages`, a dict with
-        `transfer` alone: the summary over these languages.
+        only `transfer`, the summary over these languages.
     """
     task = task_data.get_task(config)
     languages = zero_shot_transfer.load_languages(task, config.data)

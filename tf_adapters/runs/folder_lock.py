@@ -1,4 +1,4 @@
-"""The lock of a folder that one process at a time may write."""
+"""Locks a run folder, so that one process at a time writes to it."""
 
 import filelock
 
@@ -12,13 +12,13 @@ LOCK = ".lock"
 def lock_folder(folder):
     """Acquires and returns the lock of a run folder.
 
-    The process holds it until it releases the lock or ends.
+    The process holds the lock until it calls `release` or ends.
 
     Raises:
         ConfigError: If another process holds the lock.
     """
     own_files.remove_link(folder / LOCK)
-    # The releasing thread need not be the acquiring one.
+    # A thread may release the lock that another thread acquired.
     lock = filelock.FileLock(folder / LOCK, timeout=0, thread_local=False)
     try:
         lock.acquire()

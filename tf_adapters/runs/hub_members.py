@@ -1,8 +1,8 @@
 """Adapters on the Hub that a run's settings name.
 
-A run folder may come from somebody else, who then chose these adapters. So they
-are not downloaded when the run is evaluated, used or exported: only adapters
-that are in the Hub's cache, or that the user's own command names, are read.
+A run folder may come from somebody else, who chose these adapters. So they are
+not downloaded when the run is evaluated, used or exported. Adapters are read
+only if they are in the Hub's cache, or if the user's own command names them.
 """
 
 from tf_adapters.common import dataclass_config
@@ -29,7 +29,8 @@ def check_are_here(config):
         config: `Config` of the run.
 
     Raises:
-        ConfigError: Names the adapters, and the flags that download them.
+        ConfigError: If adapters are missing. Names the adapters, and the flags
+            that download them.
     """
     settings = {
         "method": {"adapters": _adapters_of(config.method)},

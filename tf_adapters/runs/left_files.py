@@ -1,4 +1,4 @@
-"""Checks and removes what a run folder holds before its run starts."""
+"""Checks and removes files in a run folder before a new run starts."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def check_folders(folder, tasks):
             has a subfolder.
 
     Raises:
-        UserError: Names the link.
+        UserError: If a subfolder is a link. Names the link.
     """
     for name in (*_REMOVED, TABLES, run_log.EVENTS, *tasks):
         own_files.check_folder(folder / name)
@@ -55,8 +55,8 @@ def check_is_a_runs(folder):
 
 
 def remove_run(folder):
-    """Removes what an earlier run left, so that two runs never mix."""
-    # The log is last: as long as it is there, the folder counts as a run's.
+    """Removes the files of an earlier run, so that two runs never mix."""
+    # The log is last: while it exists, the folder still counts as a run.
     names = ("result.json", "error.txt", *_REMOVED, "metrics.jsonl")
     for name in names:
         own_files.remove(folder / name)
@@ -76,10 +76,10 @@ def remove_tables(folder, paths):
 
 
 def remove_rests(folder):
-    """Removes files of a process that was killed while saving.
+    """Removes partial files of a process that was killed while saving.
 
-    A partly removed adapter folder does not look like one, and saving refuses
-    to replace folders of other kinds.
+    This includes a partly removed adapter folder. It no longer looks like an
+    adapter folder, so saving would refuse to replace it.
     """
     for partial in folder.glob(".*.partial"):
         own_files.remove(partial)

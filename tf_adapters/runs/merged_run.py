@@ -1,4 +1,4 @@
-"""Writes a run folder with an adapter that is merged from others."""
+"""Merges adapters and writes a run folder with the merged adapter."""
 
 import dataclasses
 import functools
@@ -34,13 +34,12 @@ class MergeSettings:
     Attributes:
         how: See `merge_adapters`.
         weights: Numbers, `None`, or `"search"`: see `search_weights`.
-        head_of: Run folder of one of the adapters, which gives the task, the
-            head and the data. Default: the last of the adapters.
+        head_of: Run folder of the adapter whose task, head and data are used.
+            Default: the last adapter.
         rank: See `merge_adapters`.
-        texts: Number of the task's training texts by which `"matched_mean"`
-            matches units.
-        examples: Number of the task's training examples on which weights are
-            searched.
+        texts: Number of training texts that `"matched_mean"` uses to match
+            units.
+        examples: Number of training examples that the search for weights uses.
         evaluations: How often the search evaluates the loss.
     """
 
@@ -83,9 +82,9 @@ class MergeTarget:
 def merge_runs(adapters, model_dir, settings, target=None, overwrite=False):
     """Merges adapters, writes a run folder, and returns the result.
 
-    The folder can be evaluated, used and exported like any run's. The result
-    has the metrics on the validation split only; `--mode=eval` evaluates the
-    test split too.
+    The folder can be evaluated, used and exported like any run folder. The
+    result has metrics of the validation split only; `--mode=eval` evaluates
+    the test split too.
 
     Args:
         adapters: List of run or adapter folders.
@@ -95,7 +94,7 @@ def merge_runs(adapters, model_dir, settings, target=None, overwrite=False):
         overwrite: Whether to replace a run in `model_dir`. Default: `False`.
 
     Returns:
-        Dict that `result.json` holds.
+        Dict, the content of `result.json`.
 
     Raises:
         UserError: If an adapter does not fit, or `model_dir` holds a run and
@@ -108,8 +107,8 @@ def merge_runs(adapters, model_dir, settings, target=None, overwrite=False):
     started = time.perf_counter()
     weights, model = _merge(adapters, settings, target)
     seconds = time.perf_counter() - started
-    # Users choose a way and weights by this score, so the test split is left
-    # for later.
+    # Users choose how to merge, and the weights, by this score. So the test
+    # split is left for later.
     validation = target.base.trainer_of(model).evaluate(target.examples())
     config = dataclasses.replace(target.config, method=model.method)
     run = RunFolder(
@@ -218,7 +217,7 @@ def _as_one_batch(examples):
 
 
 def _description(adapters, settings, head_of, weights, model):
-    """Returns a description of the merge for adapter folder and result."""
+    """Returns a dict about the merge, for the adapter folder and the result."""
     return {
         "how": settings.how,
         "adapters": [str(adapter) for adapter in adapters],

@@ -33,7 +33,7 @@ def train_multitask(config, data, model_dir, test=True, overwrite=False):
             Default: `False`.
 
     Returns:
-        Dict that `result.json` of the whole run holds.
+        Dict, the content of the whole run's `result.json`.
 
     Raises:
         ConfigError: If the configuration asks for snapshots, calibration or

@@ -14,7 +14,7 @@ from tf_adapters.training.multitask_trainer import of_task
 
 
 class MultitaskFolders:
-    """The run folder of the whole run, and in it one for each task.
+    """The run folder of the whole run, with a run folder in it for each task.
 
     Args:
         strategy: `tf.distribute.Strategy`.
@@ -66,7 +66,7 @@ class MultitaskFolders:
         run_facts.print_weights(model, self.whole)
 
     def log(self, record):
-        """Logs a record to the whole run, and validations to their tasks."""
+        """Logs a record of the whole run, and validation metrics by task."""
         self.whole.log(record)
         self._log_to_tasks(record)
 

@@ -19,7 +19,7 @@ def check_lists(compared):
 def _checked(name, compared):
     """Returns a list after checking that its entries have one valid type.
 
-    They are numbers, texts, or lists.
+    Valid types are numbers, texts and lists.
     """
     values = compared[name]
     if not isinstance(values, list):

@@ -39,7 +39,7 @@ class Predictions:
     Attributes:
         head: Name of the head.
         compared: Dict of lists with one entry per row, see `Head.compare`.
-        path: Path of the file that they were read from.
+        path: Path of the file with the predictions.
         labels: Class names in the order of their ids. Empty if there are no
             classes, and in files of earlier versions.
     """
@@ -53,12 +53,12 @@ class Predictions:
         return len(self.compared["predicted"])
 
     def metrics(self, names):
-        """Returns a dict from each of these names to the metric's value."""
+        """Returns a dict from each metric in `names` to its value."""
         with errors_as_damage(self.path):
             return heads.HEADS[self.head].score(names, self.compared)
 
     def are_right(self):
-        """Returns a list of booleans: whether each row was predicted right."""
+        """Returns a list of booleans: whether each prediction is right."""
         pairs = zip(
             self.compared["target"], self.compared["predicted"], strict=True
         )
@@ -87,13 +87,14 @@ _ERRORS += (AttributeError, ValueError, zlib.error)
 def save_predictions(run_folder, split, head, compared):
     """Writes the predictions for a split.
 
-    Predictions with more than 64 MiB of JSON are not stored; a line is printed.
+    Predictions with more than 64 MiB of JSON are not stored, and a line is
+    printed.
 
     Args:
         run_folder: Path of the run folder.
         split: Name of a split, or `transfer/<language>`.
         head: `Head`.
-        compared: What `compare` of the head returned.
+        compared: Dict of lists that `compare` of the head returned.
     """
     content = {
         "head": heads.name_of(head),
@@ -119,7 +120,7 @@ def _lists(compared):
 
 
 def complete_predictions(run_folder, split, head, compared):
-    """Stores predictions for a split, or lists that stored predictions lack.
+    """Stores predictions for a split, or adds lists to stored predictions.
 
     Stored predictions that differ from the new ones are kept, because the
     run's result belongs to them. The arguments are the same as in
@@ -133,7 +134,7 @@ def complete_predictions(run_folder, split, head, compared):
 
 
 def load_predictions(run_folder, split):
-    """Returns a run's `Predictions` for a split, or `None` without them.
+    """Returns a run's `Predictions` for a split, or `None` if there are none.
 
     Args:
         run_folder: Path of the run folder.
@@ -142,7 +143,7 @@ def load_predictions(run_folder, split):
 
     Raises:
         DataError: If the file is damaged.
-        UserError: If the head is unknown, because it is a plug-in's.
+        UserError: If the head is unknown, because it belongs to a plug-in.
     """
     path = _path(run_folder, split)
     if not path.exists():

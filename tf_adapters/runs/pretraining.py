@@ -21,13 +21,13 @@ from tf_adapters.tasks.output_kinds import KINDS
 
 
 def train_pretraining(config, data, folder, overwrite=False):
-    """Pretrains, unless this is already done, and prints the loss.
+    """Pretrains, unless an earlier process did so, and prints the loss.
 
     Args:
         config: `Config` with `pretrain.steps`.
         data: `TaskData`. Labels are ignored.
         folder: Path of the pretraining's run folder.
-        overwrite: Whether to pretrain again if it is done. Default: `False`.
+        overwrite: Whether to repeat a finished pretraining. Default: `False`.
 
     Returns:
         `config` with `init_adapter` set to the pretrained adapter.
@@ -105,8 +105,8 @@ def _nothing_to_carry_over():
 def preparation_of(task, config):
     """Returns a function to call with a run's model before training, or `None`.
 
-    It is for runs with the task of predicting hidden tokens, such as the
-    training of a language adapter. They start from the checkpoint's own head
+    Runs whose task is to predict hidden tokens, such as the training of a
+    language adapter, have such a function. It loads the checkpoint's own head
     for masked tokens, if there is one.
     """
     if not KINDS[task.head].is_pretraining:

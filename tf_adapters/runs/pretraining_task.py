@@ -17,7 +17,7 @@ def pretraining_task_of(task):
 
 
 def predicts_hidden_tokens(task):
-    """Returns whether `task` is one of predicting hidden tokens."""
+    """Returns whether `task` is to predict hidden tokens."""
     return task.head == _HEAD
 
 

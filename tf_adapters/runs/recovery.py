@@ -1,4 +1,4 @@
-"""Decides when a run writes checkpoints, and stops it on a signal."""
+"""Decides when a run writes checkpoints, and stops the run on a signal."""
 
 import contextlib
 import signal
@@ -37,8 +37,8 @@ class Recovery:
         Args:
             progress: `Progress`.
             trainer: See `TrainerProtocol`.
-            checks: Whether the host checks the losses at this step. Workers
-                exchange their wish to stop only then.
+            checks: Whether the host checks the losses at this step. Only then
+                do workers ask each other whether to stop.
 
         Raises:
             Stopped: After the checkpoint, if the process was asked to stop.

@@ -1,9 +1,9 @@
 """Run folders on TensorFlow's file systems, such as `gs://bucket/run`.
 
-A run reads and writes a local folder. The files at the address are copied to it
-before the run. New files are copied to the address with each checkpoint, with
-each better adapter, and at the end. The local folder stores its address in a
-file.
+A run reads and writes a local folder. Before the run, the files at the address
+are copied to this folder. New files are copied to the address with each
+checkpoint, with each better adapter, and at the end. The local folder stores
+its address in a file.
 """
 
 import json
@@ -62,9 +62,9 @@ def _has_sibling_encoder(path):
 
 
 def address(path):
-    """Returns the path of a run's file as the user knows it, a string.
+    """Returns the path of a run's file as the user knows it, as a string.
 
-    It starts with the address if the run folder has one.
+    If the run folder has an address, the path starts with it.
     """
     root = _root(path)
     if root is None:
@@ -75,7 +75,7 @@ def address(path):
 def copy_to_address(folder):
     """Copies new files of a run folder to its address, if it has one.
 
-    Files that were removed are removed there too.
+    Files that were removed from the folder are removed at the address too.
 
     Raises:
         ConfigError: If the address cannot be written to.
@@ -86,7 +86,7 @@ def copy_to_address(folder):
 
 
 def _root(path):
-    """Returns the run folder with an address that holds `path`, or `None`."""
+    """Returns the run folder around `path` if it has an address, or `None`."""
     for folder in (Path(path), *Path(path).parents):
         if (folder / _ADDRESS).exists():
             return folder
@@ -140,7 +140,7 @@ def _turn(name):
 
 
 def _files(path):
-    """Returns a dict from each file to its size and time; no hidden files."""
+    """Returns a dict from each file, unless hidden, to its size and time."""
     found = {}
     for folder, _, names in os.walk(path):
         for name in names:

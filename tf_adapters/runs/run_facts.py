@@ -18,8 +18,8 @@ def facts(config, model):
         model: `AdapterModel` or `MultiTaskModel`.
 
     Returns:
-        Dict with task, encoder, method, seed, counts of weights, and what
-        `provenance` returns.
+        Dict with task, encoder, method, seed, counts of weights, and the
+        values of `provenance`.
     """
     trained = model.trained_variables()
     of_head = [v for n, v in trained.items() if n.startswith("head/")]
@@ -43,13 +43,13 @@ def print_weights(model, run):
 
 
 def print_sizes(examples, batch_size):
-    """Prints the number and the lengths of the examples of each split.
+    """Prints the number and the lengths of each split's examples.
 
     Logs a warning if one batch holds all training examples.
 
     Args:
-        examples: Dict from a name that ends in the name of the split to
-            `Examples`.
+        examples: Dict from name to `Examples`. Each name ends in the name of a
+            split.
         batch_size: Number of examples per training step.
     """
     for name, tokenized in examples.items():

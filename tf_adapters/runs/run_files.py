@@ -75,8 +75,8 @@ def check_result(result):
     """Raises a `UserError` if a value in a result has the wrong type.
 
     Args:
-        result: Content of a `result.json`. Known values may be missing, and
-            unknown ones are allowed.
+        result: Content of a `result.json`. Known keys may be missing, and
+            unknown keys are allowed.
     """
     if not _is_mapping(result):
         raise UserError("it is not a mapping")

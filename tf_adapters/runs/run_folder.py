@@ -25,31 +25,31 @@ class RunFolder:
     The files are `config.yaml`, `metrics.jsonl`, TensorBoard events,
     checkpoints, `adapter/`, `predictions/` and `result.json`.
 
-    A folder belongs to one run, and to one process at a time. An unfinished run
-    with the same configuration is resumed, and any other earlier run is removed
-    here. So check everything else about a run before creating this object.
+    A folder belongs to one run, and to one process at a time. Creating this
+    object resumes an unfinished run with the same configuration, and removes
+    any other earlier run. So check everything else about a run first.
 
     Args:
         folder: Path of the folder. Created with its parents if it does not
             exist.
         config: `Config`, saved immediately.
-        data_fingerprint: Dict from split to what identifies its rows.
-        overwrite: Whether to first remove a run in the folder, be it another
-            or this one. A run that was started with `overwrite` and then
-            stopped is resumed nevertheless. Default: `False`.
+        data_fingerprint: Dict from split to the fingerprint of its rows.
+        overwrite: Whether to first remove a run in the folder, even a run with
+            the same configuration. A run that was started with `overwrite` and
+            then stopped is still resumed. Default: `False`.
         declared: `Config` that the user asked for, if `config` was derived from
             it, for example by training the members of a fusion first. It
             identifies the run. Default: `config`.
-        frozen: What `frozen_weights` returns for the model.
+        frozen: Value of `frozen_weights` for the model.
 
     Attributes:
         checkpoint: The newest `Checkpoint` of this run, or `None`.
 
     Raises:
-        ConfigError: If the folder cannot be written to or is in use, if it
-            holds the encoder or an adapter that the run starts from, if this
-            run is already finished there, or if a run with another
-            configuration, other data or other frozen weights trained there.
+        ConfigError: If the folder cannot be written to or is in use, or if it
+            holds the encoder or an adapter that the run starts from, this run
+            itself when finished, or a run with another configuration, other
+            data or other frozen weights.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class RunFolder:
         return self.folder / earlier_runs.CHECKPOINTS
 
     def _check_sources(self, config):
-        """Raises an error if the run would overwrite what it starts from."""
+        """Raises an error if the run would overwrite its initial weights."""
         names = ("", *left_files.ADAPTERS)
         written = {(self.folder / name).resolve() for name in names}
         sources = [("adapter", config.init_adapter)]
@@ -150,7 +150,7 @@ class RunFolder:
         replace_text(self.folder / name, text + "\n")
 
     def save_adapter(self, model, details):
-        """Saves the adapter folder; returns its weights' size in bytes."""
+        """Saves the adapter folder; returns the weights' size in bytes."""
         size = saving.save_adapter(
             model, self.adapter_folder, details, overwrite=True
         )
@@ -171,7 +171,7 @@ class RunFolder:
         Args:
             split: Name of the split.
             head: `Head`.
-            compared: What `compare` of the head returned. If it is empty,
+            compared: Dict that `compare` of the head returned. If it is empty,
                 nothing is written.
         """
         if compared:

@@ -64,7 +64,7 @@ def _on_chief(strategy, function):
         The function's value on the chief, `None` on other workers.
 
     Raises:
-        UserError: On every worker, if the function raises one.
+        UserError: On every worker, if the function raises this error.
     """
     if workers.num_workers(strategy) == 1:
         return function()
@@ -74,7 +74,7 @@ def _on_chief(strategy, function):
     try:
         value = function()
     except UserError as error:
-        # Otherwise the others would lose the chief and be restarted in vain.
+        # Otherwise other workers would lose the chief and be restarted in vain.
         _tell_refusal(strategy, str(error))
         raise
     _tell_refusal(strategy)

@@ -21,8 +21,8 @@ class RunLog:
 
     Args:
         folder: Path of the run folder.
-        kept: How many records of an earlier process to keep: those that it
-            wrote before its checkpoint. Default: 0.
+        kept: Number of records that an earlier process wrote before its
+            checkpoint. These are kept. Default: 0.
 
     Attributes:
         restored: List of the kept records.
@@ -35,7 +35,7 @@ class RunLog:
         lines = (json.dumps(record) + "\n" for record in self.restored)
         replace_text(self._path, "".join(lines))
         self.lines = kept
-        # Write the events again from scratch. Otherwise those that a stopped
+        # Write the events again from scratch. Otherwise events that a stopped
         # run logged after its checkpoint would appear twice.
         events = Path(folder) / EVENTS
         own_files.remove(events)

@@ -19,9 +19,9 @@ _say = functools.partial(print, flush=True)
 def print_labels(task, rows, say=_say):
     """Prints the number of rows per class, or the range of numeric labels.
 
-    For classes, also prints the accuracy of always predicting the largest one.
-    Rows of the test split or of a validation file are not counted. Prints
-    nothing for other kinds of labels.
+    For classes, also prints the accuracy of always predicting the most common
+    class. Rows of the test split or of a validation file are not counted.
+    Prints nothing for other kinds of labels.
 
     Args:
         task: `Task` with resolved labels.

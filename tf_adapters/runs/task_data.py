@@ -54,6 +54,6 @@ def get_task(config):
 
 
 def check_data_exists(config):
-    """Raises a `UserError` if the training data is not found; reads none."""
+    """Raises a `UserError` if there is no training data; does not read it."""
     task = config_task.declared_task(config, check_files=True)
     find_source(task, "train", config.data.data_dir).check()

@@ -36,19 +36,19 @@ def train_experiment(
         data: `TaskData`. Its dict of rows is emptied once the rows are encoded,
             to free their memory.
         model_dir: Path of the run folder.
-        test: Whether to evaluate on the test split too, if it is labeled, and
-            on further validation splits of the task. Default: `True`.
+        test: Whether to also evaluate on further validation splits of the
+            task, and on the test split if it is labeled. Default: `True`.
         overwrite: Whether to remove an earlier run in `model_dir` first.
             Default: `False`.
         prepare: Function to call with the model before training, or `None`
-            (default). If it is given, the result has the validation metrics
-            before training under `before`.
+            (default). If given, the result's `before` has the validation
+            metrics after this call, before training.
         declared: See `RunFolder`.
         tables: Paths of files with the rows of a table that was in memory. They
             are moved to the run folder, see `RunFolder.save_tables`.
 
     Returns:
-        Dict that `result.json` holds.
+        Dict, the content of `result.json`.
 
     Raises:
         Stopped: If the process was asked to stop, or another worker was lost.
@@ -70,7 +70,7 @@ def train_experiment(
         )
         if config.train.calibrate:
             calibration.check_calibration(experiment.model.head, config.head)
-        # Only on the chief: all workers would log the same.
+        # Only on the chief: other workers would log the same again.
         watchers = (
             callbacks.make_callbacks(config.train.callbacks)
             if workers.is_chief(strategy)
@@ -106,7 +106,7 @@ def train_experiment(
 
 
 def _prepare(experiment, prepare, validation):
-    """Prepares the model; returns its metrics before training, if prepared."""
+    """Calls `prepare`, if given, and returns the metrics before training."""
     if prepare is None:
         return {}
     prepare(experiment.model)
@@ -183,10 +183,10 @@ def evaluate_held_out(trainer, examples, run):
 
 
 def _of_pretraining(folder):
-    """Returns how an earlier pretraining changed the loss of masked tokens.
+    """Returns the loss of masked tokens before and after a pretraining.
 
-    The dict also has the seconds of the pretraining, which the seconds of this
-    run do not include. It is empty if the run did not start from a pretraining.
+    The dict also has the pretraining's duration, which this run's duration does
+    not include. It is empty if the run did not start from a pretraining.
     """
     result = earlier_runs.read_result(folder) if folder else None
     if result is None or "before" not in result:

@@ -44,7 +44,7 @@ def train_run(
 
 
 def _pretrained(config, data, model_dir, overwrite, declared):
-    """Pretrains; returns a configuration that starts from these weights."""
+    """Pretrains; returns a configuration that starts from the new weights."""
     _check_workers_read(config, model_dir)
     goes_on = earlier_runs.of_stopped_command(
         model_dir, declared, data.fingerprints

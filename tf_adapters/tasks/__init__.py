@@ -37,7 +37,7 @@ _OWN_TASK = (
 )
 
 
-def get(name):
+def get(name: str) -> Task:
     """Returns the built-in task called `name`.
 
     Args:

@@ -9,7 +9,12 @@ from tf_adapters.tasks.task import THREE_SPLITS
 from tf_adapters.tasks.task import Task
 
 
-def _task(name, text_fields, labels, metrics=None):
+def _task(
+    name: str,
+    text_fields: tuple[str, ...],
+    labels: tuple[str, ...],
+    metrics: tuple[str, ...] | None = None,
+) -> Task:
     return Task(
         name=f"demo_{name}",
         source=f"builtin:{name}",

@@ -2,9 +2,11 @@
 
 Fields, label names and splits are from TensorFlow Datasets 4.9. The first
 metric of each task is from Houlsby et al. 2019, table 1, and He et al. 2021,
-table 2. Neither has WNLI, which is scored by accuracy, as in GLUE. The columns
-in `glue` are from the files of the official download.
+table 2. Neither table has WNLI, which is scored by accuracy, as in GLUE. The
+columns in `glue` are from the files of the official download.
 """
+
+from typing import Any
 
 from tf_adapters.tasks.task import GlueLayout
 from tf_adapters.tasks.task import Task
@@ -13,7 +15,9 @@ _PAIR = ("sentence1", "sentence2")
 _ENTAILMENT = ("entailment", "not_entailment")
 
 
-def _task(name, unlabeled_splits=None, **own):
+def _task(
+    name: str, unlabeled_splits: dict[str, str] | None = None, **own: Any
+) -> Task:
     return Task(
         name=name,
         source=f"glue/{name}",

@@ -1,8 +1,12 @@
 """Languages of tasks that train in one language and are evaluated in many."""
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 from tf_adapters.common.errors import UserError
+
+if TYPE_CHECKING:
+    from tf_adapters.tasks.task import Task
 
 # The keys of the dict that `averages` returns.
 AVERAGES = ("all", "target", "distant")
@@ -33,7 +37,7 @@ class Languages:
     source_codes: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
-def in_language(task, language):
+def in_language(task: "Task", language: str) -> "Task":
     """Returns a copy of a task in another language.
 
     Args:
@@ -61,7 +65,9 @@ def in_language(task, language):
     )
 
 
-def averages(values, languages):
+def averages(
+    values: dict[str, float], languages: Languages
+) -> dict[str, float]:
     """Computes averages over languages as in He et al. 2021, table 3.
 
     Args:

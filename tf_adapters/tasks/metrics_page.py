@@ -1,6 +1,6 @@
 """The meaning of each metric, and the metrics of each kind of output.
 
-To write the page that documents them:
+To write the page of metrics:
 
     python -m tf_adapters.tasks.metrics_page > docs/metrics.md
 """
@@ -54,7 +54,7 @@ MEANINGS = {
 }
 
 
-def page():
+def page() -> str:
     """Returns the text of docs/metrics.md."""
     lines = [_TITLE, "| head | metrics | default |", "|---|---|---|"]
     for name, kind in KINDS.items():
@@ -65,7 +65,7 @@ def page():
     return "\n".join([*lines, _TASKS_OWN.rstrip()])
 
 
-def _listed(names):
+def _listed(names: tuple[str, ...]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 

@@ -48,19 +48,19 @@ class OutputKind:
     file_formats: tuple[str, ...] = ()
     is_pretraining: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not self.default_metrics:
             object.__setattr__(self, "default_metrics", self.metrics[:1])
 
     @property
-    def has_classes(self):
+    def has_classes(self) -> bool:
         """Whether labels are classes, which have names."""
         return self.label in ("class", "classes", "class_a_word")
 
 
 # Added to the error message for an unknown kind.
 HINT = "To use your own, give the file that registers it: --plugin=<file>."
-# Name to kind; `heads.register` adds custom ones.
+# Maps names to kinds; `heads.register` adds custom kinds.
 KINDS = {
     "classification": OutputKind(
         ("accuracy", "f1", "micro_f1", "macro_f1", "matthews"), "class"

@@ -6,6 +6,7 @@ read from the table; see `data.rows.table_checks`.
 
 import os
 from pathlib import Path
+from typing import Any
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
@@ -21,7 +22,7 @@ def name_of_table(file: str) -> str:
     return Path(file).stem or "table"
 
 
-def task_of_table(name: str, data, check_files=True) -> Task:
+def task_of_table(name: str, data: Any, check_files: bool = True) -> Task:
     """Creates the task of a table, without its classes.
 
     Args:
@@ -31,7 +32,7 @@ def task_of_table(name: str, data, check_files=True) -> Task:
 
     Raises:
         ConfigError: If a file does not exist or is not a table, or if the
-            head does not read this number of text columns.
+            head does not support this number of text columns.
     """
     files = {
         "train": data.file,
@@ -60,7 +61,7 @@ def task_of_table(name: str, data, check_files=True) -> Task:
     )
 
 
-def _check_file(split, file):
+def _check_file(split: str, file: str) -> None:
     flag = {"train": "data"}.get(split, split)
     if not os.path.isfile(file):
         raise ConfigError(

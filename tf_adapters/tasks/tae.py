@@ -13,7 +13,9 @@ _MICRO = ("micro_f1", "macro_f1", "accuracy")
 _MACRO = ("macro_f1", "accuracy")
 
 
-def _local_task(name, labels, metrics):
+def _local_task(
+    name: str, labels: tuple[str, ...], metrics: tuple[str, ...]
+) -> Task:
     return Task(
         name=name,
         text_fields=("sentence",),

@@ -9,6 +9,7 @@ from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.tasks.languages import Languages
 from tf_adapters.tasks.output_kinds import KINDS
+from tf_adapters.tasks.output_kinds import OutputKind
 
 TWO_SPLITS = {"train": "train", "validation": "validation"}
 THREE_SPLITS = {**TWO_SPLITS, "test": "test"}
@@ -112,7 +113,7 @@ class Task:
     id_field: str = ""
     file_stems: dict[str, str] = dataclasses.field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self._check_head()
         if self.metrics is None:
             object.__setattr__(self, "metrics", self.kind.default_metrics)
@@ -121,7 +122,7 @@ class Task:
         self._check_metrics()
 
     @property
-    def all_splits(self):
+    def all_splits(self) -> dict[str, str]:
         """Dict from each split to its name in TensorFlow Datasets.
 
         It includes the unlabeled splits.
@@ -129,16 +130,16 @@ class Task:
         return {**self.splits, **self.unlabeled_splits}
 
     @property
-    def kind(self):
+    def kind(self) -> OutputKind:
         """The `OutputKind` of the task's head."""
         return KINDS[self.head]
 
     @property
-    def list_field(self):
+    def list_field(self) -> str | None:
         """The name of the field that holds a list of texts, or `None`."""
         return self.text_fields[-1] if self.kind.list_field else None
 
-    def _check_fields(self):
+    def _check_fields(self) -> None:
         fields = self.text_fields
         kind = self.kind
         if len(fields) not in kind.num_fields or len(set(fields)) != len(
@@ -161,10 +162,10 @@ class Task:
                 f"Received: splits={cut(self.splits)}"
             )
 
-    def _check_head(self):
+    def _check_head(self) -> None:
         check_known(f"head of task `{self.name}`,", self.head, KINDS)
 
-    def _check_labels(self):
+    def _check_labels(self) -> None:
         has_none = not self.kind.has_classes and self.kind.label != "none"
         if has_none and self.labels:
             raise UserError(
@@ -177,7 +178,7 @@ class Task:
                 f"once. Received: labels={cut(self.labels)}"
             )
 
-    def _check_metrics(self):
+    def _check_metrics(self) -> None:
         known = self.kind.metrics
         unknown = [name for name in self.metrics if name not in known]
         if unknown or not self.metrics:

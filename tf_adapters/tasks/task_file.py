@@ -12,6 +12,7 @@ Paths of files are relative to the YAML file. `head` defaults to
 
 import os
 from pathlib import Path
+from typing import Any
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.checks import did_you_mean
@@ -37,7 +38,7 @@ _KEYS = _REQUIRED + _OPTIONAL
 _SPLITS = ("train", "validation", "test")
 
 
-def load_task_file(path, check_files=True):
+def load_task_file(path: str | Path, check_files: bool = True) -> Task:
     """Loads a task from a YAML file.
 
     The keys `name`, `text_fields` and `files` are required, and `labels` (the
@@ -96,7 +97,7 @@ def load_task_file(path, check_files=True):
     )
 
 
-def _read_yaml(path):
+def _read_yaml(path: Path) -> dict[Any, Any]:
     try:
         entries = parse_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -115,7 +116,13 @@ def _read_yaml(path):
     return entries
 
 
-def _check_keys(path, what, entries, known, required):
+def _check_keys(
+    path: Path,
+    what: str,
+    entries: dict[Any, Any],
+    known: tuple[str, ...],
+    required: tuple[str, ...],
+) -> None:
     unknown = [key for key in entries if key not in known]
     if unknown:
         raise UserError(
@@ -130,7 +137,7 @@ def _check_keys(path, what, entries, known, required):
         )
 
 
-def _string(path, key, value):
+def _string(path: Path, key: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise UserError(
             f"Task file `{path}`: `{key}` must be text; write numbers and "
@@ -140,7 +147,7 @@ def _string(path, key, value):
     return value
 
 
-def _name(path, value):
+def _name(path: Path, value: Any) -> str:
     """Returns a task's name, after checking that it can name a folder."""
     is_name = Path(_string(path, "name", value)).name == value != ".."
     if not is_name or "\0" in value:
@@ -151,7 +158,7 @@ def _name(path, value):
     return value
 
 
-def _strings(path, key, values):
+def _strings(path: Path, key: str, values: object) -> tuple[str, ...]:
     values = [values] if isinstance(values, str) else values
     if not isinstance(values, list):
         raise UserError(
@@ -161,7 +168,7 @@ def _strings(path, key, values):
     return tuple(_string(path, key, value) for value in values)
 
 
-def _range(path, value):
+def _range(path: Path, value: Any) -> tuple[float, float] | None:
     if value is None:
         return None
     is_pair = isinstance(value, list) and len(value) == 2
@@ -177,7 +184,7 @@ def _range(path, value):
     return float(value[0]), float(value[1])
 
 
-def _absolute_files(path, files):
+def _absolute_files(path: Path, files: object) -> dict[str, str]:
     if not isinstance(files, dict):
         raise UserError(
             f"Task file `{path}`: `files` must map train, validation and, "
@@ -192,7 +199,7 @@ def _absolute_files(path, files):
     }
 
 
-def _check_there(path, files):
+def _check_there(path: Path, files: dict[str, str]) -> None:
     for split, file in files.items():
         if not os.path.isfile(file):
             raise UserError(

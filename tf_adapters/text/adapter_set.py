@@ -1,18 +1,28 @@
 """Several adapters on one encoder, with one active at a time."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
 
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
 from tf_adapters.encoders.loaded_weights import User
 from tf_adapters.models.adapter_model import AdapterModel
 
-# Name of the model that replaces the active adapter's in `disabled`.
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from collections.abc import Iterator
+
+    from tf_adapters.encoders.encoder import Encoder
+
+
+# Name of the model without an adapter that is active within `disabled`.
 DISABLED = "disabled"
 
 
 class AdapterSet:
-    """The adapters on one encoder by name, one of which is active.
+    """Holds several adapters on one encoder, one of which is active.
 
     If an adapter trained weights of the encoder (norms, biases), they are in
     the encoder while the adapter is active, and stored separately otherwise.
@@ -25,28 +35,28 @@ class AdapterSet:
         active: Name of the active adapter.
     """
 
-    def __init__(self, model):
+    def __init__(self, model: AdapterModel) -> None:
         self.models = {model.name: model}
         self.active = model.name
         self._nobody = User("encoder", trains_encoder=False)
 
     @property
-    def model(self):
+    def model(self) -> AdapterModel:
         """The `AdapterModel` of the active adapter."""
         return self.models[self.active]
 
     @property
-    def encoder(self):
+    def encoder(self) -> Encoder:
         """The `Encoder` that all adapters share."""
         return self.model.encoder_info
 
-    def add(self, name, make):
+    def add(self, name: str, make: Callable[[], AdapterModel]) -> None:
         """Adds an adapter and makes it active.
 
         Args:
-            name: Its name.
-            make: Function that returns its `AdapterModel`. It is called while
-                the encoder has its original weights.
+            name: Name of the adapter.
+            make: Function that returns the adapter's `AdapterModel`. It is
+                called while the encoder has its original weights.
 
         Raises:
             UserError: If the name is taken.
@@ -65,7 +75,7 @@ class AdapterSet:
             raise
         self.activate(name)
 
-    def activate(self, name):
+    def activate(self, name: str) -> None:
         """Makes an adapter active.
 
         Raises:
@@ -79,11 +89,11 @@ class AdapterSet:
         self._lend(self.models[name].encoder_user)
         self.active = name
 
-    def _lend(self, user):
+    def _lend(self, user: User) -> None:
         self.encoder.loaded.switch_to(user, self.encoder.name)
 
     @contextlib.contextmanager
-    def disabled(self):
+    def disabled(self) -> Iterator[None]:
         """Activates a model without an adapter within a `with` block.
 
         The encoder has its original weights; the head is the active adapter's.

@@ -1,5 +1,10 @@
 """A Keras model that evaluates texts in all supported input forms."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.text import columns
@@ -9,9 +14,18 @@ from tf_adapters.text.stand_in import StandInModel
 from tf_adapters.text.vectors import of_single_texts
 from tf_adapters.text.vectors import vectors_of
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import keras
+    import numpy as np
+
+    from tf_adapters.layers.token_pooling import TokenPooling
+    from tf_adapters.text.stream_runner import StreamRunner
+
 
 class AnsweringModel(StandInModel):
-    """`evaluate`, `predict`, `answer` and `encode` on texts.
+    """Implements `evaluate`, `predict`, `answer` and `encode` on texts.
 
     Attributes:
         preprocessor: `PackerLayer`, or `None` for a model of token features.
@@ -26,14 +40,14 @@ class AnsweringModel(StandInModel):
 
     def evaluate(
         self,
-        x=None,
-        y=None,
-        batch_size=32,
-        verbose="auto",
-        text=None,
-        label=None,
-        **options,
-    ):
+        x: Any = None,
+        y: Any = None,
+        batch_size: int = 32,
+        verbose: str | int = "auto",
+        text: str | Sequence[str] | None = None,
+        label: str | None = None,
+        **options: Any,
+    ) -> dict[str, float] | Any:
         """Returns the loss and the head's metrics on the given data, by name.
 
         Args:
@@ -41,7 +55,7 @@ class AnsweringModel(StandInModel):
             y: See `fit`.
             batch_size: Number of texts per batch. Defaults to 32.
             verbose: See `keras.Model.evaluate`; for a `tf.data.Dataset` no
-                progress is shown.
+                progress bar is shown.
             text: See `fit`.
             label: See `fit`.
             **options: For token features, see `keras.Model.evaluate`.
@@ -55,11 +69,23 @@ class AnsweringModel(StandInModel):
         rows = self._rows(x, y, text=text, label=label)
         return self.evaluate_rows(rows, batch_size, verbose)
 
-    def evaluate_rows(self, rows, batch_size=32, verbose=0):
+    def evaluate_rows(
+        self,
+        rows: text_rows.TextRows,
+        batch_size: int = 32,
+        verbose: str | int = 0,
+    ) -> dict[str, float]:
         """Returns the loss and the head's metrics of `TextRows`."""
         return self._predictor(batch_size, verbose).evaluate(rows)
 
-    def predict(self, x, batch_size=32, verbose="auto", text=None, **options):
+    def predict(
+        self,
+        x: Any,
+        batch_size: int = 32,
+        verbose: str | int = "auto",
+        text: str | Sequence[str] | None = None,
+        **options: Any,
+    ) -> np.ndarray | Any:
         """Returns the head's outputs, as Keras's `predict` does.
 
         Args:
@@ -83,7 +109,13 @@ class AnsweringModel(StandInModel):
         rows = self._rows(x, None, text=text, labeled=False)
         return self._predictor(batch_size, verbose).outputs(rows)
 
-    def answer(self, x, batch_size=32, verbose=0, text=None):
+    def answer(
+        self,
+        x: Any,
+        batch_size: int = 32,
+        verbose: str | int = 0,
+        text: str | Sequence[str] | None = None,
+    ) -> list[dict[str, Any]]:
         """Returns a dict for each text, in the format of `tf-adapters predict`.
 
         Args:
@@ -101,18 +133,25 @@ class AnsweringModel(StandInModel):
         rows = self._rows(x, None, text=text, labeled=False)
         return self._predictor(batch_size, verbose).answers(rows)
 
-    def encode(self, x, batch_size=32, verbose=0, text=None, pooling=None):
+    def encode(
+        self,
+        x: Any,
+        batch_size: int = 32,
+        verbose: str | int = 0,
+        text: str | Sequence[str] | None = None,
+        pooling: TokenPooling | None = None,
+    ) -> np.ndarray:
         """Returns a vector for each text from the encoder with the adapter.
 
-        Heads that make vectors, such as `SentenceVector`, return their own.
+        Heads that make vectors, such as `SentenceVector`, return their vectors.
 
         Args:
             x: Texts, see `predict`.
             batch_size: Number of texts per batch. Defaults to 32.
             verbose: See `keras.Model.predict`.
             text: See `fit`.
-            pooling: For all other heads: `"mean"` over the tokens, which is
-                the default, or `"first_token"`.
+            pooling: How tokens are pooled with other heads: `"mean"` (default)
+                or `"first_token"`.
 
         Returns:
             Float32 array `(texts, width)`. For pairs, a head that makes vectors
@@ -125,7 +164,7 @@ class AnsweringModel(StandInModel):
         predictor = self._predictor(batch_size, verbose, vectors)
         return of_single_texts(predictor.vectors(rows))
 
-    def _takes_features(self, x):
+    def _takes_features(self, x: Any) -> bool:
         if self.preprocessor is None and isinstance(x, list | str):
             raise UserError(
                 "This model has no preprocessor, so it takes token features: "
@@ -136,12 +175,25 @@ class AnsweringModel(StandInModel):
             return True
         return columns.holds_features(x)
 
-    def _rows(self, x, y, text=None, label=None, labeled=True):
+    def _rows(
+        self,
+        x: Any,
+        y: Any,
+        text: str | Sequence[str] | None = None,
+        label: str | None = None,
+        labeled: bool = True,
+    ) -> text_rows.TextRows:
         rows = text_rows.rows_of(x, y, self.head, text, label, labeled)
         self._note_fields(rows.fields, labeled)
         return rows
 
-    def _stream(self, x, batch_size, text=None, label=None):
+    def _stream(
+        self,
+        x: Any,
+        batch_size: int,
+        text: str | Sequence[str] | None = None,
+        label: str | None = None,
+    ) -> StreamRunner:
         # Imported here, because models can train without TensorFlow.
         from tf_adapters.text.stream_runner import StreamRunner
 
@@ -151,11 +203,16 @@ class AnsweringModel(StandInModel):
         self._note_fields(runner.fields, labeled=False)
         return runner
 
-    def _note_fields(self, fields, labeled):
+    def _note_fields(self, fields: tuple[str, ...], labeled: bool) -> None:
         if self.text_fields is None or labeled:
             self.text_fields = fields
 
-    def _predictor(self, batch_size, verbose, model=None):
+    def _predictor(
+        self,
+        batch_size: int,
+        verbose: str | int,
+        model: keras.Model | None = None,
+    ) -> Predictor:
         return Predictor(
             self.adapter_model if model is None else model,
             self.head,

@@ -3,11 +3,14 @@
 Uses NumPy only, so that all Keras backends can train on them.
 """
 
+from typing import Any
+
 import keras
 import numpy as np
 
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.examples import IGNORED
+from tf_adapters.data.examples import Examples
 
 # Padded lengths for backends that compile a program for each length.
 _COMPILED_LENGTHS = (16, 32, 64, 128, 256, 512)
@@ -19,8 +22,8 @@ class TextBatches(keras.utils.PyDataset):
     Args:
         encoded: `Examples`, with targets for training.
         batch_size: Examples per batch; the last batch may have fewer.
-        seed: Integer that, with the epoch's number, determines the order, or
-            `None` (default) for the order of evaluation: longest first.
+        seed: Integer that determines the order of each epoch, or `None`
+            (default) for the order of evaluation: longest first.
         weights: Array with the weight of each example's loss, or `None`
             (default).
         length: Length to pad all rows to, or `None` (default) for the longest
@@ -29,12 +32,12 @@ class TextBatches(keras.utils.PyDataset):
 
     def __init__(
         self,
-        encoded,
-        batch_size,
-        seed=None,
-        weights=None,
-        length=None,
-    ):
+        encoded: Examples,
+        batch_size: int,
+        seed: int | None = None,
+        weights: np.ndarray | None = None,
+        length: int | None = None,
+    ) -> None:
         super().__init__()
         self.encoded = encoded
         self._batch_size = batch_size
@@ -47,10 +50,10 @@ class TextBatches(keras.utils.PyDataset):
         self.plan = self._make_plan()
         self._let_lengths_differ()
 
-    def _let_lengths_differ(self):
+    def _let_lengths_differ(self) -> None:
         """Makes the first two batches differ in length if any batches do.
 
-        Keras treats a dimension as constant if it is equal in these two.
+        Keras treats a dimension as constant if it is equal in these batches.
         """
         lengths = [batch.length for batch in self.plan]
         counts = [self._num_sequences(batch) for batch in self.plan]
@@ -64,7 +67,7 @@ class TextBatches(keras.utils.PyDataset):
             self.plan[0]
         ) == self._num_sequences(self.plan[1])
 
-    def _make_plan(self):
+    def _make_plan(self) -> list[batch_plan.Batch]:
         costs = self.encoded.costs
         if self._seed is None:
             return batch_plan.plan_evaluation(
@@ -79,24 +82,24 @@ class TextBatches(keras.utils.PyDataset):
             costs=costs,
         )
 
-    def on_epoch_end(self):
+    def on_epoch_end(self) -> None:
         self._epoch += 1
         # Keras also calls this after `predict`, but putting outputs back in
         # order needs the plan that they were computed with.
         if self._seed is not None:
             self.plan = self._make_plan()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.plan)
 
-    def __getitem__(self, number):
+    def __getitem__(self, number: int) -> tuple[Any, ...]:
         batch = self.plan[number]
         features = self.features(batch)
         if self.encoded.targets is None:
             return (features,)
         return features, self._targets(batch), self._weights_of(batch)
 
-    def features(self, batch):
+    def features(self, batch: batch_plan.Batch) -> dict[str, np.ndarray]:
         """Returns the model's inputs for a `Batch`."""
         ids = [self.encoded.token_ids[i] for i in batch.indices]
         features = {
@@ -108,7 +111,9 @@ class TextBatches(keras.utils.PyDataset):
             features["segment_ids"] = self._padded(batch, segments, 0)
         return features
 
-    def _padded(self, batch, rows, value):
+    def _padded(
+        self, batch: batch_plan.Batch, rows: list[Any], value: int
+    ) -> np.ndarray:
         """Pads rows, or lists of rows, to one int32 array."""
         length = self._length or _padded_length(batch.length)
         if not isinstance(rows[0], list):
@@ -125,23 +130,23 @@ class TextBatches(keras.utils.PyDataset):
                 array[place, number, : len(row)] = row
         return array
 
-    def _num_sequences(self, batch):
+    def _num_sequences(self, batch: batch_plan.Batch) -> int:
         """Returns the number of choices or windows to pad each row to."""
         if not self.encoded.is_pooled:
-            # There is an output for each, and Keras concatenates the outputs
-            # of all batches.
+            # Each sequence has an output, and Keras concatenates the outputs of
+            # all batches, so all rows need the same number of sequences.
             return max(self._counts, default=1)
         return _padded_count(self._counts[batch.indices].max())
 
-    def _targets(self, batch):
+    def _targets(self, batch: batch_plan.Batch) -> np.ndarray:
         targets = self.encoded.targets
         if not isinstance(targets, list):
             return targets[batch.indices]
         rows = [targets[i] for i in batch.indices]
         return self._padded(batch, rows, IGNORED)
 
-    def _weights_of(self, batch):
-        """Returns weights that turn Keras's mean over rows into one over terms.
+    def _weights_of(self, batch: batch_plan.Batch) -> np.ndarray:
+        """Returns weights that make Keras's mean over rows a mean over terms.
 
         For example, a tagger's row has as many loss terms as words.
         """
@@ -154,19 +159,19 @@ class TextBatches(keras.utils.PyDataset):
         return weights.astype("float32")
 
 
-def _ones(row):
+def _ones(row: np.ndarray | list[np.ndarray]) -> np.ndarray | list[np.ndarray]:
     if isinstance(row, list):
         return [np.ones_like(one) for one in row]
     return np.ones_like(row)
 
 
-def _padded_length(length):
+def _padded_length(length: int) -> int:
     if keras.backend.backend() == "tensorflow":
         return length
     return next((n for n in _COMPILED_LENGTHS if n >= length), length)
 
 
-def _padded_count(count):
+def _padded_count(count: int) -> int:
     if keras.backend.backend() == "tensorflow":
         return int(count)
     # Round up to a power of two, so that few programs are compiled.

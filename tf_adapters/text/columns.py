@@ -4,9 +4,12 @@ Only this file reads lists, arrays, pairs, tables of pandas and `datasets`, and
 lists of dicts.
 """
 
+from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -15,14 +18,20 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.tasks.output_kinds import KINDS
 
-# Default name of the label column. Below, default names of text columns.
+# Default name of the label column, then default names of text columns.
 LABEL = "label"
 _ONE_TEXT = {"words": ("tokens",)}
 _TWO_TEXTS = {"answers": ("question", "context"), "choice": ("text", "choices")}
 _SEVERAL = ("text_a", "text_b", "text_c")
 
 
-def columns_of(texts, labels, head, text=None, label=None):
+def columns_of(
+    texts: Any,
+    labels: Any,
+    head: heads.Head,
+    text: str | Sequence[str] | None = None,
+    label: str | None = None,
+) -> tuple[tuple[str, ...], dict[str, list[Any]]]:
     """Returns the names of the text fields, and a dict of columns.
 
     Args:
@@ -51,7 +60,7 @@ def columns_of(texts, labels, head, text=None, label=None):
     return fields, named
 
 
-def table_columns(texts):
+def table_columns(texts: Any) -> dict[str, list[Any]] | None:
     """Returns a dict from column name to list, or `None` if not a table."""
     table = _table(texts)
     if table is None:
@@ -60,21 +69,21 @@ def table_columns(texts):
     return {name: column(name) for name in names}
 
 
-def is_dataset(texts):
+def is_dataset(texts: Any) -> bool:
     """Returns whether `texts` is a `tf.data.Dataset`."""
-    # Users of `tf.data` have imported TensorFlow; text models do not need it.
+    # If TensorFlow is not imported yet, `texts` cannot be a `tf.data.Dataset`.
     tf = sys.modules.get("tensorflow")
     return tf is not None and isinstance(texts, tf.data.Dataset)
 
 
-def holds_features(data):
+def holds_features(data: Any) -> bool:
     """Returns whether data contains token features instead of texts."""
     spec = data.element_spec if is_dataset(data) else data
     first = spec[0] if is_dataset(data) and isinstance(spec, tuple) else spec
     return isinstance(first, dict) and "token_ids" in first
 
 
-def _table(texts):
+def _table(texts: Any) -> tuple[list[str], Callable[[str], list[Any]]] | None:
     """Returns a table's column names and a function that reads a column.
 
     Returns `None` if `texts` is not a table.
@@ -94,7 +103,14 @@ def _table(texts):
     return None
 
 
-def _from_table(names, column, labels, head, text, label):
+def _from_table(
+    names: list[str],
+    column: Callable[[str], list[Any]],
+    labels: Any,
+    head: heads.Head,
+    text: str | Sequence[str] | None,
+    label: str | None,
+) -> tuple[tuple[str, ...], dict[str, list[Any]]]:
     fields = table_fields(names, head, text)
     named = {name: column(name) for name in fields}
     label = label or LABEL
@@ -105,7 +121,9 @@ def _from_table(names, column, labels, head, text, label):
     return fields, named
 
 
-def table_fields(names, head, text=None):
+def table_fields(
+    names: list[str], head: heads.Head, text: str | Sequence[str] | None = None
+) -> tuple[str, ...]:
     """Returns the table columns that hold the texts.
 
     Args:
@@ -114,7 +132,7 @@ def table_fields(names, head, text=None):
         text: See `columns_of`.
 
     Raises:
-        UserError: If a column is missing, or none has a default name.
+        UserError: If a column is missing, or no column has a default name.
     """
     if text is not None:
         fields = (text,) if isinstance(text, str) else tuple(text)
@@ -136,15 +154,17 @@ def table_fields(names, head, text=None):
     return fields
 
 
-def no_column(argument, name, names):
-    """Returns the error for a column that the table does not have."""
+def no_column(argument: str, name: str, names: Iterable[str]) -> UserError:
+    """Returns the error for a column that is missing in a table."""
     return UserError(
         f"There is no column `{name}`, which `{argument}` names. The columns "
         f"are {shown(list(names))}."
     )
 
 
-def _from_sequence(texts, head):
+def _from_sequence(
+    texts: Any, head: heads.Head
+) -> tuple[tuple[str, ...], dict[str, list[Any]]]:
     is_text = isinstance(texts, str | bytes)
     if is_text or not (
         isinstance(texts, Sequence | np.ndarray) or _is_series(texts)
@@ -161,12 +181,12 @@ def _from_sequence(texts, head):
     return fields, _split(texts, fields)
 
 
-def _is_series(texts):
+def _is_series(texts: Any) -> bool:
     pandas = sys.modules.get("pandas")
     return bool(pandas) and isinstance(texts, pandas.Series | pandas.Index)
 
 
-def usual_fields(head, num_texts=1):
+def usual_fields(head: heads.Head, num_texts: int = 1) -> tuple[str, ...]:
     """Returns the default names of the text fields.
 
     Args:
@@ -183,13 +203,13 @@ def usual_fields(head, num_texts=1):
     return _several(max(2, min(num_texts, max(kind.num_fields))))
 
 
-def _several(num_texts):
+def _several(num_texts: int) -> tuple[str, ...]:
     """Returns the default names of the texts of a pair or a triple."""
     return _SEVERAL[:num_texts]
 
 
-def _split(texts, fields):
-    """Returns a dict with the list of each field, split from texts or pairs."""
+def _split(texts: list[Any], fields: tuple[str, ...]) -> dict[str, list[Any]]:
+    """Splits texts or pairs into a dict with a list for each field."""
     if len(fields) == 1:
         return {fields[0]: list(texts)}
     for place, pair in enumerate(texts):
@@ -201,12 +221,12 @@ def _split(texts, fields):
     return dict(zip(fields, map(list, zip(*texts, strict=True)), strict=True))
 
 
-def _listed(values):
+def _listed(values: Any) -> list[Any]:
     """Returns plain Python values of a list, an array, or a series."""
     return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
-def _check_lengths(named):
+def _check_lengths(named: dict[str, list[Any]]) -> None:
     lengths = {name: len(values) for name, values in named.items()}
     if len(set(lengths.values())) > 1:
         received = ", ".join(f"{n} in `{name}`" for name, n in lengths.items())

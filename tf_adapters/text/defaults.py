@@ -1,13 +1,15 @@
 """Default learning rates and training lengths for texts."""
 
+from typing import Any
+
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import UserError
 from tf_adapters.config import presets
 
-# Suited to hundreds to a few thousand texts and few epochs. Measured for nine
-# methods on three data sets (docs/log.md, "Learning rates of short runs"); the
-# others have the rate of the method that they resemble. The papers' rates suit
-# many more steps.
+# These rates suit hundreds to a few thousand texts and few epochs. They were
+# measured for nine methods on three data sets (docs/log.md, "Learning rates of
+# short runs"); each other method has the rate of a similar method. The papers'
+# rates suit many more steps.
 _RATES = {
     "full": 5e-5,
     "top_layers": 1e-4,
@@ -20,14 +22,16 @@ _RATES = {
     "prompt_tuning": 3e-2,
 }
 _USUAL_RATE = 1e-3
-# The method of a text model and of a run on a table: 0.5 % of the weights, and
-# its adapters can be fused and served together.
+# The default method of text models and of runs on tables. It trains 0.5 % of
+# the weights, and its adapters can be fused and served together.
 METHOD = "pfeiffer"
 # On a few hundred rows, a preset's epochs are only a few dozen steps.
 _LEAST_STEPS = 200
 
 
-def learning_rate_for(method: str, learning_rate=None) -> float:
+def learning_rate_for(
+    method: str, learning_rate: float | str | None = None
+) -> float:
     """Returns the learning rate of AdamW.
 
     Args:
@@ -36,7 +40,7 @@ def learning_rate_for(method: str, learning_rate=None) -> float:
             preset, or `None` (default) for a rate that suits short runs.
 
     Raises:
-        UserError: If it is anything else, or the preset has no rate.
+        UserError: If the rate is anything else, or the preset has no rate.
     """
     if learning_rate is None:
         return _RATES.get(method, _USUAL_RATE)
@@ -50,7 +54,7 @@ def learning_rate_for(method: str, learning_rate=None) -> float:
     return float(learning_rate)
 
 
-def _rate_of_preset(method):
+def _rate_of_preset(method: str) -> float:
     (preset,) = presets.with_preset([{"method": method}])[:1]
     rate = preset.get("train", {}).get("learning_rate")
     if not isinstance(rate, float):
@@ -61,8 +65,8 @@ def _rate_of_preset(method):
     return rate
 
 
-def with_short_run(layers: list) -> list:
-    """Puts the defaults of a short run before settings that name a table.
+def with_short_run(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Adds the defaults of a short run to settings that name a table.
 
     The learning rates of the presets suit many steps. A run on a table
     therefore uses a rate for short runs, and at least 200 steps unless epochs

@@ -1,6 +1,9 @@
 """Exports a text model as a SavedModel that takes texts, or as ONNX."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.common import own_files
@@ -8,19 +11,27 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.text.columns import usual_fields
 
+if TYPE_CHECKING:
+    import os
+
+    from tf_adapters.text.stored_model import StoredModel
+
+
 FORMATS = ("tf_saved_model", "onnx")
 
 
-def export_texts(text_model, path, format):
-    """Writes a text model as `export_model` or `export_onnx`, to a path.
+def export_texts(
+    text_model: StoredModel, path: str | os.PathLike[str], format: str
+) -> None:
+    """Writes a text model to a path, like `export_model` or `export_onnx`.
 
     Args:
         text_model: `TextModel` with a packer.
-        path: Path that does not exist yet, or of an earlier export.
+        path: Path of an earlier export, or one that does not exist yet.
         format: `"tf_saved_model"` or `"onnx"`.
 
     Raises:
-        UserError: If the format is different, `path` exists and is not such an
+        UserError: If the format is unknown, `path` exists and is not such an
             export, or the packer does not use TensorFlow Text.
     """
     if format not in FORMATS:
@@ -43,7 +54,7 @@ def export_texts(text_model, path, format):
     _export_saved_model(text_model, path)
 
 
-def _check_replaced(path, file, what):
+def _check_replaced(path: Path, file: str, what: str) -> None:
     if path.exists() and not (path / file).is_file():
         raise UserError(
             f"{path} exists and holds no {what}; exporting there would "
@@ -51,7 +62,7 @@ def _check_replaced(path, file, what):
         )
 
 
-def _export_saved_model(text_model, path):
+def _export_saved_model(text_model: StoredModel, path: Path) -> None:
     from tf_adapters.export import saved_model
 
     partial = path.with_name(f".{path.name}.partial")

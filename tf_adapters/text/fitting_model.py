@@ -1,9 +1,21 @@
 """A Keras model that trains on texts in all supported input forms."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.text import columns
 from tf_adapters.text import rows as text_rows
 from tf_adapters.text import training
 from tf_adapters.text.answering_model import AnsweringModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from collections.abc import Mapping
+    from collections.abc import Sequence
+
+    import keras
 
 
 class FittingModel(AnsweringModel):
@@ -11,22 +23,24 @@ class FittingModel(AnsweringModel):
 
     def fit(
         self,
-        x=None,
-        y=None,
-        batch_size=32,
-        epochs=1,
-        verbose="auto",
-        callbacks=None,
-        validation_split=0.0,
-        validation_data=None,
-        shuffle=True,
-        class_weight=None,
-        sample_weight=None,
-        initial_epoch=0,
-        text=None,
-        label=None,
-        **options,
-    ):
+        x: Any = None,
+        y: Any = None,
+        batch_size: int = 32,
+        epochs: int = 1,
+        verbose: str | int = "auto",
+        callbacks: keras.callbacks.Callback
+        | Sequence[keras.callbacks.Callback]
+        | None = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: bool = True,
+        class_weight: Mapping[Any, float] | None = None,
+        sample_weight: Any = None,
+        initial_epoch: int = 0,
+        text: str | Sequence[str] | None = None,
+        label: str | None = None,
+        **options: Any,
+    ) -> keras.callbacks.History:
         """Trains the active adapter, as Keras's `fit` does.
 
         For heads of classes and numbers without windows, memory use is bounded
@@ -126,7 +140,9 @@ class FittingModel(AnsweringModel):
             **given,
         )
 
-    def _validation(self, data, batch_size, named):
+    def _validation(
+        self, data: Any, batch_size: int, named: dict[str, Any]
+    ) -> Callable[[], dict[str, float]] | None:
         """Returns a function that evaluates held-out texts, or `None`."""
         if data is None:
             return None

@@ -1,10 +1,20 @@
 """Batches of texts that are tokenized on demand."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 import keras
 import numpy as np
 
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.text.batches import TextBatches
+
+if TYPE_CHECKING:
+    from tf_adapters import heads
+    from tf_adapters.data.tokens.packer import Packer
+    from tf_adapters.text.rows import TextRows
 
 
 class LaterBatches(keras.utils.PyDataset):
@@ -18,12 +28,20 @@ class LaterBatches(keras.utils.PyDataset):
         rows: `TextRows` with labels.
         packer: `Packer`.
         batch_size: Rows per batch; the last batch may have fewer.
-        seed: Integer that, with the epoch's number, determines the order, or
-            `None` (default) for the order of evaluation: longest first.
+        seed: Integer that determines the order of each epoch, or `None`
+            (default) for the order of evaluation: longest first.
         weights: Array with the weight of each row's loss, or `None` (default).
     """
 
-    def __init__(self, head, rows, packer, batch_size, seed=None, weights=None):
+    def __init__(
+        self,
+        head: heads.Head,
+        rows: TextRows,
+        packer: Packer,
+        batch_size: int,
+        seed: int | None = None,
+        weights: np.ndarray | None = None,
+    ) -> None:
         super().__init__()
         self._head = head
         self._rows = rows
@@ -37,7 +55,7 @@ class LaterBatches(keras.utils.PyDataset):
         self.plan = self._make_plan()
         self._let_lengths_differ()
 
-    def _make_plan(self):
+    def _make_plan(self) -> list[batch_plan.Batch]:
         if self._seed is None:
             return batch_plan.plan_evaluation(
                 self._characters, self._batch_size
@@ -50,25 +68,25 @@ class LaterBatches(keras.utils.PyDataset):
             "grouped",
         )
 
-    def _let_lengths_differ(self):
-        """Makes the first two batches differ in length, or all be equal.
+    def _let_lengths_differ(self) -> None:
+        """Makes the first two batches differ in length, or none of them.
 
-        Keras treats a dimension as constant if it is equal in these two. The
-        first batch is therefore padded to the maximum length. If the second one
-        has this length, too, all batches are padded to it.
+        Keras treats a dimension as constant if it is equal in the first two
+        batches. The first batch is therefore padded to the maximum length. If
+        the second batch has this length, too, all batches are padded to it.
         """
         longest = self._packer.max_length
         if len(self) > 1 and self[1][0]["token_ids"].shape[1] == longest:
             self._length = longest
 
-    def on_epoch_end(self):
+    def on_epoch_end(self) -> None:
         self._epoch += 1
         self.plan = self._make_plan()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.plan)
 
-    def __getitem__(self, number):
+    def __getitem__(self, number: int) -> tuple[Any, ...]:
         places = self.plan[number].indices
         encoded = self._head.encode(
             self._rows.at(places), self._rows.fields, self._packer
@@ -82,7 +100,7 @@ class LaterBatches(keras.utils.PyDataset):
         return batch
 
 
-def _characters(rows):
+def _characters(rows: TextRows) -> np.ndarray:
     """Returns the number of characters of each row, an integer array."""
     counts = np.zeros(len(rows), "int64")
     for field in rows.fields:

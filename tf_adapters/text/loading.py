@@ -1,6 +1,9 @@
 """Loads a text model from a folder or file."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -14,10 +17,15 @@ from tf_adapters.interop import stored_adapter
 from tf_adapters.models import saving
 from tf_adapters.text.text_model import TextModel
 
+if TYPE_CHECKING:
+    import os
+
+    from tf_adapters.encoders.encoder import Encoder
+
 
 def load(
-    folder: Any,
-    encoder: Any = None,
+    folder: str | os.PathLike[str],
+    encoder: str | Path | Encoder | None = None,
     tokenizer: Any = None,
     dtype: str | None = None,
     **options: Any,
@@ -25,11 +33,11 @@ def load(
     """Returns the text model of a trained adapter.
 
     Args:
-        folder: Folder that `save_adapter` wrote or of a finished run, or an
-            address `hf://owner/name@revision`. Or a `.keras` file of
-            `TextModel.save`, which takes no other arguments. Folders of
-            AdapterHub's `adapters` and of PEFT require `encoder`, because they
-            do not name it.
+        folder: Folder that `save_adapter` wrote, folder of a finished run,
+            address `hf://owner/name@revision`, or `.keras` file of
+            `TextModel.save`. With a `.keras` file, no other arguments are
+            allowed. Folders of AdapterHub's `adapters` and of PEFT require
+            `encoder`, because they do not name it.
         encoder: Name of the encoder, or an `Encoder` with its `tokenizer`.
             Default: the name of the encoder that the adapter was trained on.
         tokenizer: The tokenizer of an `Encoder`. Default: `None`.
@@ -74,7 +82,11 @@ def load(
     return model
 
 
-def _load_file(path, encoder_options, options):
+def _load_file(
+    path: str | os.PathLike[str],
+    encoder_options: tuple[Any, ...],
+    options: dict[str, Any],
+) -> TextModel:
     if options or any(value is not None for value in encoder_options):
         raise UserError(
             f"{cut(path)} holds encoder, tokenizer and settings. Call "
@@ -89,7 +101,7 @@ def _load_file(path, encoder_options, options):
     return model
 
 
-def _encoder_of(stored):
+def _encoder_of(stored: stored_adapter.StoredAdapter) -> str:
     if stored.format != formats.OURS:
         raise AdapterError(
             f"{cut(stored.path)} is an adapter of another library, which does "

@@ -1,11 +1,15 @@
 """A text model in a `.keras` file: encoder, packer and all adapters.
 
-Keras saves the active adapter with the encoder's current weights. This file
+Keras saves the active adapter with the encoder's current weights. This module
 saves the other adapters and the encoder's original weights.
 """
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 import keras
 from keras import ops
@@ -17,8 +21,16 @@ from tf_adapters.models import model_config
 from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.text.adapter_set import DISABLED
 
+if TYPE_CHECKING:
+    import os
 
-def check_can_be_saved(text_model, path):
+    from tf_adapters.text.adapter_set import AdapterSet
+    from tf_adapters.text.text_model import TextModel
+
+
+def check_can_be_saved(
+    text_model: TextModel, path: str | os.PathLike[str]
+) -> None:
     """Raises a `UserError` if a model cannot be saved at a path."""
     if Path(path).suffix != ".keras":
         raise UserError(
@@ -37,7 +49,7 @@ def check_can_be_saved(text_model, path):
     text_model.get_config()
 
 
-def config_of_text_model(text_model):
+def config_of_text_model(text_model: TextModel) -> dict[str, Any]:
     """Returns the configuration for `text_model_from`, as plain values."""
     adapters = text_model.adapters
     layer = text_model.preprocessor
@@ -55,13 +67,13 @@ def config_of_text_model(text_model):
     }
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     """Converts tuples to lists, because Keras writes tuples differently."""
     return json.loads(json.dumps(value))
 
 
-def text_model_from(cls, config):
-    """Returns a text model of a class, without its weights.
+def text_model_from(cls: type[TextModel], config: dict[str, Any]) -> TextModel:
+    """Returns the text model of a configuration, without its weights.
 
     Args:
         cls: `TextModel`.
@@ -87,7 +99,7 @@ def text_model_from(cls, config):
     return model
 
 
-def save_weights(text_model, store):
+def save_weights(text_model: TextModel, store: Any) -> None:
     """Writes the weights that are not part of the active adapter's model.
 
     Args:
@@ -105,7 +117,7 @@ def save_weights(text_model, store):
             store[_key(number, path)] = value
 
 
-def load_weights(text_model, store):
+def load_weights(text_model: TextModel, store: Any) -> None:
     """Reads the weights that `save_weights` wrote."""
     adapters = text_model.adapters
     loaded = adapters.encoder.loaded
@@ -121,7 +133,7 @@ def load_weights(text_model, store):
         )
 
 
-def _inactive(adapters):
+def _inactive(adapters: AdapterSet) -> list[tuple[int, AdapterModel]]:
     return [
         (number, adapter)
         for number, (name, adapter) in enumerate(adapters.models.items())
@@ -129,12 +141,12 @@ def _inactive(adapters):
     ]
 
 
-def _own(adapter):
-    """Returns the weights of an adapter that are not the encoder's."""
+def _own(adapter: AdapterModel) -> list[keras.Variable]:
+    """Returns an adapter's own weights, excluding the encoder's weights."""
     shared = {id(v) for v in adapter.encoder.backbone.weights}
     return [v for v in adapter.weights if id(v) not in shared]
 
 
-def _key(*parts):
+def _key(*parts: str | int) -> str:
     # A slash would create a group in the file.
     return "|".join(map(str, parts)).replace("/", "|")

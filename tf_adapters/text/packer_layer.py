@@ -1,10 +1,23 @@
 """The packer as a Keras layer, to be saved with the model."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 import keras
 
 from tf_adapters.data.tokens.packer import Packer
 from tf_adapters.encoders import tokenizer_files
 from tf_adapters.text import packers
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from tf_adapters.common.types import Tensor
+    from tf_adapters.data.tokens.special_tokens import SpecialTokens
+    from tf_adapters.models.adapter_model import AdapterModel
+
 
 MAX_LENGTH = 128
 
@@ -28,7 +41,12 @@ class PackerLayer(keras.layers.Layer):
         Dict of int32 arrays or tensors `(batch, tokens)`, see `TextPacker`.
     """
 
-    def __init__(self, packer: Packer | None = None, stored=None, **kwargs):
+    def __init__(
+        self,
+        packer: Packer | None = None,
+        stored: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(trainable=False, **kwargs)
         self.packer = packer
         self._stored = stored
@@ -38,19 +56,19 @@ class PackerLayer(keras.layers.Layer):
         self.built = True
 
     @property
-    def max_length(self):
+    def max_length(self) -> int:
         """Maximum length of an input in tokens."""
         return self.packer.max_length
 
     @property
-    def special_tokens(self):
+    def special_tokens(self) -> SpecialTokens:
         """The `SpecialTokens` around texts."""
         return self.packer.special_tokens
 
-    def call(self, texts_a, texts_b=None):
+    def call(self, texts_a: Any, texts_b: Any = None) -> dict[str, Tensor]:
         return self.packer(texts_a, texts_b)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         packer = self.packer
         return {
             "name": self.name,
@@ -61,10 +79,10 @@ class PackerLayer(keras.layers.Layer):
             },
         }
 
-    def save_assets(self, folder):
+    def save_assets(self, folder: str) -> None:
         tokenizer_files.save_tokenizer_files(self.packer.tokenizer, folder)
 
-    def load_assets(self, folder):
+    def load_assets(self, folder: str) -> None:
         stored = dict(self._stored)
         tokenizer = tokenizer_files.load_tokenizer(
             stored.pop("tokenizer"), folder
@@ -72,7 +90,12 @@ class PackerLayer(keras.layers.Layer):
         self.packer = packers.packer_of(tokenizer, **stored)
 
 
-def make_layer(tokenizer, model, preprocessor, max_length=None):
+def make_layer(
+    tokenizer: Any,
+    model: AdapterModel,
+    preprocessor: Packer | PackerLayer | Literal["auto"] | None,
+    max_length: int | None = None,
+) -> PackerLayer | None:
     """Returns the `PackerLayer` of a text model, or `None`.
 
     Args:

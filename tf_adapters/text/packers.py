@@ -1,11 +1,28 @@
 """Makes the packer of a text model."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.extras import has_tensorflow_text
 from tf_adapters.data.tokens.python_packing import PythonPacker
 
+if TYPE_CHECKING:
+    from typing import Any
+    from typing import Literal
 
-def make_packer(tokenizer, model, preprocessor, max_length):
+    from tf_adapters.data.tokens.packer import Packer
+    from tf_adapters.models.adapter_model import AdapterModel
+    from tf_adapters.text.packer_layer import PackerLayer
+
+
+def make_packer(
+    tokenizer: Any,
+    model: AdapterModel,
+    preprocessor: Packer | PackerLayer | Literal["auto"] | None,
+    max_length: int,
+) -> Packer | PackerLayer | None:
     """Returns the packer that turns texts into token features, or `None`.
 
     Args:
@@ -16,7 +33,7 @@ def make_packer(tokenizer, model, preprocessor, max_length):
             is smaller.
 
     Raises:
-        UserError: If `preprocessor` is `"auto"` without a tokenizer.
+        UserError: If `preprocessor` is `"auto"` and there is no tokenizer.
     """
     if preprocessor != "auto":
         return preprocessor
@@ -30,8 +47,8 @@ def make_packer(tokenizer, model, preprocessor, max_length):
     return packer_of(tokenizer, length, model.encoder_info.takes_segments)
 
 
-def packer_of(tokenizer, max_length, takes_segments):
-    """Returns a packer of TensorFlow Text if installed, or else of Python."""
+def packer_of(tokenizer: Any, max_length: int, takes_segments: bool) -> Packer:
+    """Returns a `TextPacker`, or a `PythonPacker` without TensorFlow Text."""
     if not has_tensorflow_text():
         return PythonPacker(tokenizer, max_length, takes_segments)
     from tf_adapters.data.tokens.packing import TextPacker

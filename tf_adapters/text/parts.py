@@ -1,8 +1,11 @@
 """Makes the parts of a text model: method, head, weights and adapters."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import random
+from typing import TYPE_CHECKING
 
 from tf_adapters import heads
 from tf_adapters import methods
@@ -12,15 +15,26 @@ from tf_adapters.heads.windows import check_pools_windows
 from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import AdapterModel
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from collections.abc import Sequence
+    import os
 
-def as_method(method):
-    """Returns a method. A name gives the method of its preset."""
+    from tf_adapters.encoders.encoder import Encoder
+
+
+def as_method(method: methods.Method | str) -> methods.Method:
+    """Returns a method unchanged, or the method of a named preset."""
     if not isinstance(method, str):
         return method
     return methods.from_config(presets.complete({"name": method}))
 
 
-def as_head(head, labels, windows=None):
+def as_head(
+    head: heads.Head | str | None,
+    labels: Sequence[str] | None,
+    windows: int | None = None,
+) -> heads.Head:
     """Returns the head of a text model.
 
     Args:
@@ -40,7 +54,9 @@ def as_head(head, labels, windows=None):
     return dataclasses.replace(head, windows=windows)
 
 
-def _head_of(head, labels):
+def _head_of(
+    head: heads.Head | str | None, labels: Sequence[str] | None
+) -> heads.Head:
     if labels is not None and head is not None:
         raise UserError(
             "Pass `labels`, which is short for heads.Classification(labels), "
@@ -59,7 +75,14 @@ def _head_of(head, labels):
     return head
 
 
-def make_adapter(encoder, name, adapter, labels, head, seed):
+def make_adapter(
+    encoder: Encoder,
+    name: str,
+    adapter: methods.Method | str | os.PathLike[str],
+    labels: Sequence[str] | None,
+    head: heads.Head | str | None,
+    seed: int,
+) -> AdapterModel:
     """Returns the `AdapterModel` of an adapter that is added to a text model.
 
     Args:
@@ -79,7 +102,7 @@ def make_adapter(encoder, name, adapter, labels, head, seed):
 
 
 @contextlib.contextmanager
-def initial_weights(seed):
+def initial_weights(seed: int) -> Iterator[None]:
     """Seeds Keras's initializers within a `with` block.
 
     `keras.utils.set_random_seed` would also set TensorFlow's seed, and

@@ -1,5 +1,10 @@
 """Predicts and evaluates rows of texts, one part at a time."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 import numpy as np
 
 from tf_adapters import heads
@@ -10,20 +15,30 @@ from tf_adapters.text.batches import TextBatches
 from tf_adapters.text.rows import ROWS_AT_ONCE
 from tf_adapters.training.mean_loss import mean_loss
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from collections.abc import Iterator
+
+    import keras
+
+    from tf_adapters.data.tokens.packer import Packer
+    from tf_adapters.text.rows import TextRows
+
+
 # Bucket limits: outputs with a row per token are computed together for texts of
 # similar length.
 _LENGTHS = (16, 32, 64, 128, 256, 512)
 
 
-def is_of_texts(head):
-    """Returns whether each row is one input, with an output of fixed shape."""
+def is_of_texts(head: heads.Head) -> bool:
+    """Returns whether each row is one input whose output has a fixed shape."""
     kind = KINDS[heads.name_of(head)].label
     if kind not in ("class", "classes", "number"):
         return False
     return isinstance(head, VectorHead) and head.windows == 1
 
 
-def metric_names(head):
+def metric_names(head: heads.Head) -> list[str]:
     """Returns the names of all metrics that apply to a head."""
     kind = KINDS[heads.name_of(head)]
     binary_only = {"f1"} if len(head.labels) != 2 else set()
@@ -41,16 +56,25 @@ class Predictor:
         verbose: See `keras.Model.predict`.
     """
 
-    def __init__(self, model, head, packer, batch_size=32, verbose=0):
+    def __init__(
+        self,
+        model: keras.Model,
+        head: heads.Head,
+        packer: Packer,
+        batch_size: int = 32,
+        verbose: str | int = 0,
+    ) -> None:
         self.model = model
         self.head = head
         self.packer = packer
         self.batch_size = batch_size
         self.verbose = verbose
 
-    def _parts(self, rows, labeled=False):
+    def _parts(
+        self, rows: TextRows, labeled: bool = False
+    ) -> Iterator[tuple[Examples, list[np.ndarray]]]:
         """Yields examples and the list of their outputs, one part at a time."""
-        # Rankings compare the texts of all labeled rows.
+        # A ranking compares all labeled rows, so they cannot be split.
         has_parts = self.head.makes_vectors and not labeled
         has_parts = has_parts or is_of_texts(self.head)
         size = ROWS_AT_ONCE if has_parts else len(rows)
@@ -69,16 +93,16 @@ class Predictor:
                 ),
             )
 
-    def outputs(self, rows):
-        """Returns outputs as one array, or a list of arrays for tokens."""
+    def outputs(self, rows: TextRows) -> np.ndarray | list[np.ndarray]:
+        """Returns the outputs, as a list of arrays if they are per token."""
         parts = [outputs for _, outputs in self._parts(rows)]
         return parts[0] if self.head.is_of_tokens else _stacked(parts)
 
-    def vectors(self, rows):
-        """Returns the outputs of a model with one vector per text, an array."""
+    def vectors(self, rows: TextRows) -> np.ndarray:
+        """Returns the vectors of all texts, as one array."""
         return _stacked([outputs for _, outputs in self._parts(rows)])
 
-    def answers(self, rows):
+    def answers(self, rows: TextRows) -> list[dict[str, Any]]:
         """Returns the head's decoded answers, a dict for each row."""
         return [
             answer
@@ -86,7 +110,7 @@ class Predictor:
             for answer in self.head.decode(outputs, encoded.source)
         ]
 
-    def evaluate(self, rows):
+    def evaluate(self, rows: TextRows) -> dict[str, float]:
         """Returns the loss and the head's metrics for labeled rows."""
         found = [
             (
@@ -109,11 +133,17 @@ class Predictor:
         return {"loss": loss, **values}
 
 
-def _stacked(parts):
+def _stacked(parts: Iterable[list[np.ndarray]]) -> np.ndarray:
     return np.concatenate([np.stack(part) for part in parts])
 
 
-def outputs_of(model, encoded, batch_size, verbose, head):
+def outputs_of(
+    model: keras.Model,
+    encoded: Examples,
+    batch_size: int,
+    verbose: str | int,
+    head: heads.Head,
+) -> list[np.ndarray]:
     """Returns a list with a model's outputs for each example, in order."""
     rows = [None] * len(encoded)
     for length, places in _groups(encoded, head.is_of_tokens):
@@ -126,8 +156,10 @@ def outputs_of(model, encoded, batch_size, verbose, head):
     return rows
 
 
-def _groups(encoded, by_length):
-    """Yields groups: a common length or `None`, and the examples' indices."""
+def _groups(
+    encoded: Examples, by_length: bool
+) -> Iterator[tuple[int | None, np.ndarray]]:
+    """Yields each group's common length, or `None`, and example indices."""
     if not len(encoded):
         return
     everything = np.arange(len(encoded))
@@ -141,8 +173,8 @@ def _groups(encoded, by_length):
         yield int(lengths[places].max()), places
 
 
-def _part(encoded, places):
-    """Returns some of the examples, without targets."""
+def _part(encoded: Examples, places: np.ndarray) -> Examples:
+    """Returns the examples at the given indices, without targets."""
     segments = encoded.segment_ids
     return Examples(
         [encoded.token_ids[place] for place in places],

@@ -1,6 +1,11 @@
 """The rows of a task, made from columns and checked on demand."""
 
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
+import typing
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +24,12 @@ ROWS_AT_ONCE = 50_000
 
 @dataclasses.dataclass(frozen=True)
 class TextRows:
-    """The rows of columns of equal length, each created on demand.
+    """Rows that are created on demand from columns of equal length.
 
     Attributes:
         fields: Names of the text fields.
         columns: Dict with a list for each field and, if there are labels, for
-            `"label"`, as the user gave them.
+            `"label"`. Values are as the user gave them.
         task: `Task` that defines a row.
         labels: See `typed_rows`.
     """
@@ -34,15 +39,15 @@ class TextRows:
     task: Task
     labels: str
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.columns[self.fields[0]])
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[dict[str, Any]]:
         for first in range(0, len(self), ROWS_AT_ONCE):
             places = range(first, min(len(self), first + ROWS_AT_ONCE))
             yield from self.at(places)
 
-    def at(self, places):
+    def at(self, places: Iterable[int]) -> list[dict[str, Any]]:
         """Returns the checked rows at the given indices, a list of dicts.
 
         Raises:
@@ -53,31 +58,38 @@ class TextRows:
         )
         return typed_rows(table, self.task, self.labels)
 
-    def _as_given(self, place):
+    def _as_given(self, place: int) -> dict[str, Any]:
         return {
             name: plain(values[place]) for name, values in self.columns.items()
         }
 
-    def check(self):
+    def check(self) -> None:
         """Raises an error if there are no rows, or if rows are malformed."""
         if not len(self):
             raise UserError("There are no texts. Expected at least one.")
         for _ in self:
             pass
 
-    def part(self, first, last=None):
+    def part(self, first: int, last: int | None = None) -> typing.Self:
         """Returns the rows from index `first` to `last`, exclusive."""
         cut = {name: list_[first:last] for name, list_ in self.columns.items()}
         return dataclasses.replace(self, columns=cut)
 
-    def parts(self, size):
+    def parts(self, size: int) -> Iterator[typing.Self]:
         """Yields parts of `size` rows; the last part may be smaller."""
         for first in range(0, len(self), size):
             yield self.part(first, first + size)
 
 
-def rows_of(texts, labels, head, text=None, label=None, labeled=True):
-    """Returns the rows of a head's task, all of them checked.
+def rows_of(
+    texts: Any,
+    labels: Any,
+    head: heads.Head,
+    text: str | Sequence[str] | None = None,
+    label: str | None = None,
+    labeled: bool = True,
+) -> TextRows:
+    """Converts texts and labels to the rows of a head's task, and checks them.
 
     Args:
         texts: List, tuple, array or `pandas.Series`. Its elements are texts or
@@ -86,7 +98,7 @@ def rows_of(texts, labels, head, text=None, label=None, labeled=True):
             `pandas.DataFrame`, a `datasets.Dataset`, a list of dicts, or a
             dict of columns.
         labels: A label for each text, by name or id, or `None` if a column
-            contains them or there are none.
+            contains the labels or there are no labels.
         head: `Head`.
         text: Name of the table column with the texts, or two names for pairs.
         label: Name of the table column with the labels.
@@ -107,7 +119,7 @@ def rows_of(texts, labels, head, text=None, label=None, labeled=True):
     return rows
 
 
-def _task(head, fields):
+def _task(head: heads.Head, fields: tuple[str, ...]) -> Task:
     return Task(
         name="texts",
         text_fields=fields,
@@ -117,8 +129,8 @@ def _task(head, fields):
     )
 
 
-def plain(value):
-    """Returns a value as in a file: without NumPy types, NaN and NA."""
+def plain(value: Any) -> Any:
+    """Converts a value to plain Python, and a missing value to `None`."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, tuple):

@@ -1,12 +1,15 @@
 """A Keras model that delegates to an exchangeable `AdapterModel`."""
 
+from typing import Any
+
 import keras
 
+from tf_adapters.common.types import Tensor
 from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.variable_groups import trained_table
 
 
-def _of_adapter_model(name):
+def _of_adapter_model(name: str) -> property:
     """Returns a property that reads an attribute of the active model."""
     return property(lambda model: getattr(model.adapter_model, name))
 
@@ -29,27 +32,29 @@ class StandInModel(keras.Model):
     non_trainable_weights = _of_adapter_model("non_trainable_weights")
 
     @property
-    def optimizer(self):
+    def optimizer(self) -> keras.optimizers.Optimizer:
         """The optimizer of the active adapter."""
         return self.adapter_model.optimizer
 
     @optimizer.setter
-    def optimizer(self, value):
+    def optimizer(self, value: keras.optimizers.Optimizer | None) -> None:
         # Keras's constructor sets `None` before there is an adapter.
         if value is not None:
             self.adapter_model.optimizer = value
 
-    def call(self, inputs, training=None):
+    def call(
+        self, inputs: dict[str, Tensor], training: bool | None = None
+    ) -> Tensor:
         return self.adapter_model(inputs, training=training)
 
-    def summary(self, **options):
+    def summary(self, **options: Any) -> None:
         """Prints Keras's summary, and the table of trained weights."""
         self.adapter_model.summary(**options)
         print_fn = options.get("print_fn") or print
         print_fn(trained_table(self.adapter_model))
 
-    def get_compile_config(self):
+    def get_compile_config(self) -> dict[str, Any] | None:
         return self.adapter_model.get_compile_config()
 
-    def compile_from_config(self, config):
+    def compile_from_config(self, config: dict[str, Any]) -> None:
         self.adapter_model.compile_from_config(config)

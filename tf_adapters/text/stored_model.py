@@ -1,15 +1,31 @@
 """A Keras model of texts that can be saved and exported."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.models import saving
 from tf_adapters.text import exporting
 from tf_adapters.text import model_file
 from tf_adapters.text.fitting_model import FittingModel
 
+if TYPE_CHECKING:
+    import os
+
+    from tf_adapters.text.text_model import TextModel
+
 
 class StoredModel(FittingModel):
     """Implements `save_adapter`, `save` and `export` of a text model."""
 
-    def save_adapter(self, folder, details=None, overwrite=False, **options):
+    def save_adapter(
+        self,
+        folder: str | os.PathLike[str],
+        details: dict[str, Any] | None = None,
+        overwrite: bool = False,
+        **options: Any,
+    ) -> int | None:
         """Saves the active adapter, with its labels and packing settings.
 
         `tf_adapters.load(folder)` restores the text model.
@@ -33,7 +49,12 @@ class StoredModel(FittingModel):
             **options,
         )
 
-    def save(self, filepath, overwrite=True, **options):
+    def save(
+        self,
+        filepath: str | os.PathLike[str],
+        overwrite: bool = True,
+        **options: Any,
+    ) -> None:
         """Saves the whole model as a `.keras` file; see `keras.Model.save`.
 
         The file contains the encoder, all adapters with their labels, the
@@ -55,12 +76,17 @@ class StoredModel(FittingModel):
                 or `disabled`, or the tokenizer cannot be saved.
         """
         model_file.check_can_be_saved(self, filepath)
-        # Loading an optimizer without variables would give a warning.
+        # Keras warns when it loads an optimizer that has no variables.
         if not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
         super().save(filepath, overwrite=overwrite, **options)
 
-    def export(self, filepath, format="tf_saved_model", **options):
+    def export(
+        self,
+        filepath: str | os.PathLike[str],
+        format: str = "tf_saved_model",
+        **options: Any,
+    ) -> None:
         """Writes a SavedModel that takes texts, or an ONNX file.
 
         The SavedModel includes the tokenizer. Its signatures are the same as
@@ -70,13 +96,13 @@ class StoredModel(FittingModel):
 
         Args:
             filepath: Path of the SavedModel or of the folder of the ONNX file.
-                An earlier one is replaced.
+                An earlier export is replaced.
             format: `"tf_saved_model"` (default), or `"onnx"`; see
                 `tf_adapters.export_onnx`.
             **options: Without a preprocessor, see `keras.Model.export`.
 
         Raises:
-            UserError: If the format is different, or `filepath` exists and is
+            UserError: If the format is unknown, or `filepath` exists and is
                 not such an export.
 
         Examples:
@@ -94,15 +120,15 @@ class StoredModel(FittingModel):
             return self.adapter_model.export(filepath, format, **options)
         return exporting.export_texts(self, filepath, format)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return model_file.config_of_text_model(self)
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> TextModel:
         return model_file.text_model_from(cls, config)
 
-    def save_own_variables(self, store):
+    def save_own_variables(self, store: Any) -> None:
         model_file.save_weights(self, store)
 
-    def load_own_variables(self, store):
+    def load_own_variables(self, store: Any) -> None:
         model_file.load_weights(self, store)

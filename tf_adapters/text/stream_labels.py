@@ -1,5 +1,8 @@
 """Converts labels of a `tf.data.Dataset` to a head's targets, in the graph."""
 
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
 import contextlib
 import re
 
@@ -15,7 +18,9 @@ _UNKNOWN = "The dataset has a wrong label:"
 _SAID = re.compile(rf"\[{_UNKNOWN}\] \[(.*?)\](?:\n|$)", re.DOTALL)
 
 
-def targets_function(head):
+def targets_function(
+    head: heads.Head,
+) -> Callable[[tf.Tensor | None], tf.Tensor]:
     """Returns the function that converts a batch of labels to targets.
 
     Args:
@@ -31,7 +36,7 @@ def targets_function(head):
     ]
     table = _table(head.labels) if make is _class_ids else None
 
-    def targets(labels):
+    def targets(labels: tf.Tensor | None) -> tf.Tensor:
         if labels is None:
             raise UserError(
                 "The dataset has no labels. Expected: elements `(texts, "
@@ -43,8 +48,8 @@ def targets_function(head):
 
 
 @contextlib.contextmanager
-def in_sentences(head):
-    """Raises a readable error for a wrong label in a dataset."""
+def in_sentences(head: heads.Head) -> Iterator[None]:
+    """Makes TensorFlow's error for a wrong label in a dataset readable."""
     try:
         yield
     except tf.errors.InvalidArgumentError as error:
@@ -54,7 +59,7 @@ def in_sentences(head):
         raise UserError(_sentence(found.group(1), head)) from None
 
 
-def _sentence(value, head):
+def _sentence(value: str, head: heads.Head) -> str:
     kind = KINDS[heads.name_of(head)].label
     if kind == "number":
         return f"{_UNKNOWN} {value}. Expected: finite numbers."
@@ -70,8 +75,8 @@ def _sentence(value, head):
     )
 
 
-def _table(labels):
-    """Returns the lookup table of `class_ids`: names first, then ids."""
+def _table(labels: Sequence[str]) -> tf.lookup.StaticHashTable:
+    """Returns a lookup table from class names, and ids as texts, to ids."""
     ids = {name: i for i, name in enumerate(labels)}
     if not any(name.removeprefix("-").isdecimal() for name in labels):
         ids |= {str(i): i for i in range(len(labels))}
@@ -83,7 +88,9 @@ def _table(labels):
     )
 
 
-def _class_ids(labels, head, table):
+def _class_ids(
+    labels: tf.Tensor, head: heads.Head, table: tf.lookup.StaticHashTable
+) -> tf.Tensor:
     if labels.dtype != tf.string and not labels.dtype.is_integer:
         raise _wrong(labels, "a class's name or id for each text")
     _check_rank(labels, 1, "a class's name or id for each text")
@@ -93,7 +100,7 @@ def _class_ids(labels, head, table):
     return _checked(ids >= 0, labels, ids)
 
 
-def _numbers(labels, head, table):
+def _numbers(labels: tf.Tensor, head: heads.Head, table: None) -> tf.Tensor:
     if labels.dtype == tf.string:
         raise _wrong(labels, "a number for each text")
     _check_rank(labels, 1, "a number for each text")
@@ -101,7 +108,7 @@ def _numbers(labels, head, table):
     return _checked(tf.math.is_finite(numbers), numbers, numbers)
 
 
-def _many_hot(labels, head, table):
+def _many_hot(labels: tf.Tensor, head: heads.Head, table: None) -> tf.Tensor:
     expected = f"0 or 1 for each of the {len(head.labels)} classes"
     _check_rank(labels, 2, expected)
     if labels.dtype == tf.string or labels.shape[1] != len(head.labels):
@@ -110,19 +117,21 @@ def _many_hot(labels, head, table):
     return _checked((values == 0) | (values == 1), values, values)
 
 
-def _check_rank(labels, rank, expected):
+def _check_rank(labels: tf.Tensor, rank: int, expected: str) -> None:
     if labels.shape.rank != rank:
         raise _wrong(labels, expected)
 
 
-def _wrong(labels, expected):
+def _wrong(labels: tf.Tensor, expected: str) -> UserError:
     return UserError(
         f"The labels of a dataset must be {expected}. Received: "
         f"{labels.dtype.name} of shape {tuple(labels.shape)}"
     )
 
 
-def _checked(is_right, labels, targets):
+def _checked(
+    is_right: tf.Tensor, labels: tf.Tensor, targets: tf.Tensor
+) -> tf.Tensor:
     """Returns targets with a check that reports the first wrong label."""
     wrong = tf.boolean_mask(labels, ~is_right)[:1]
     check = tf.debugging.Assert(
@@ -133,5 +142,5 @@ def _checked(is_right, labels, targets):
         return tf.identity(targets)
 
 
-def _texts(values):
+def _texts(values: tf.Tensor) -> tf.Tensor:
     return values if values.dtype == tf.string else tf.as_string(values)

@@ -1,5 +1,10 @@
 """Runs a text model on a `tf.data.Dataset` of texts."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 from keras import ops
 import numpy as np
 
@@ -7,6 +12,17 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.text import predicting
 from tf_adapters.text import streams
 from tf_adapters.text.stream_labels import in_sentences
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from collections.abc import Sequence
+
+    import keras
+    import tensorflow as tf
+
+    from tf_adapters import heads
+    from tf_adapters.models.adapter_model import AdapterModel
+    from tf_adapters.text.packer_layer import PackerLayer
 
 
 class StreamRunner:
@@ -26,8 +42,14 @@ class StreamRunner:
     """
 
     def __init__(
-        self, model, preprocessor, dataset, batch_size, text=None, label=None
-    ):
+        self,
+        model: AdapterModel,
+        preprocessor: PackerLayer,
+        dataset: tf.data.Dataset,
+        batch_size: int,
+        text: str | Sequence[str] | None = None,
+        label: str | None = None,
+    ) -> None:
         self.model = model
         self._packer = streams.graph_packer_of(preprocessor)
         self._stream = streams.open_dataset(
@@ -35,14 +57,16 @@ class StreamRunner:
         )
 
     @property
-    def fields(self):
+    def fields(self) -> tuple[str, ...]:
         """Names of the text fields."""
         return self._stream.fields
 
-    def _features(self, **options):
+    def _features(self, **options: Any) -> tf.data.Dataset:
         return self._stream.features(self.model.head, self._packer, **options)
 
-    def fit(self, class_weight=None, **options):
+    def fit(
+        self, class_weight: Mapping[Any, float] | None = None, **options: Any
+    ) -> keras.callbacks.History:
         """Trains the model; see `TextModel.fit`."""
         if options.get("steps_per_epoch") is None:
             streams.check_ends(self._stream.dataset)
@@ -52,7 +76,7 @@ class StreamRunner:
         _check_some(history.history.get("loss"))
         return history
 
-    def evaluate(self):
+    def evaluate(self) -> dict[str, float]:
         """Returns the loss and the head's metrics, in one pass."""
         streams.check_ends(self._stream.dataset)
         head, outputs, targets, total = self.model.head, [], [], 0.0
@@ -68,8 +92,10 @@ class StreamRunner:
         values = head.evaluate(predicting.metric_names(head), outputs, targets)
         return {"loss": total / len(outputs), **values}
 
-    def outputs(self, verbose=0, model=None):
-        """Returns the outputs of `model` (default: the own one) as an array."""
+    def outputs(
+        self, verbose: str | int = 0, model: keras.Model | None = None
+    ) -> np.ndarray:
+        """Returns the outputs of `model` (default: `self.model`), an array."""
         streams.check_ends(self._stream.dataset)
         model = self.model if model is None else model
         features = self._features(labeled=False)
@@ -77,16 +103,18 @@ class StreamRunner:
         _check_some(list(features.take(1)))
         return model.predict(features, verbose=verbose)
 
-    def answers(self, verbose=0):
+    def answers(self, verbose: str | int = 0) -> list[dict[str, Any]]:
         """Returns the head's decoded answers, a dict for each text."""
         return self.model.head.decode(self.outputs(verbose), None)
 
 
-def _sum_of_losses(head, targets, outputs):
+def _sum_of_losses(
+    head: heads.Head, targets: np.ndarray, outputs: np.ndarray
+) -> float:
     losses = head.loss(*map(ops.convert_to_tensor, (targets, outputs)))
     return float(ops.sum(losses))
 
 
-def _check_some(batches):
+def _check_some(batches: Sequence[Any] | None) -> None:
     if not batches:
         raise UserError("The dataset holds no texts. Give at least one.")

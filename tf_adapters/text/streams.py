@@ -1,11 +1,15 @@
-"""Converts a `tf.data.Dataset` of texts to one of token features.
+"""Converts a `tf.data.Dataset` of texts to a dataset of token features.
 
 Elements are tokenized in the graph, one batch at a time. Memory holds only a
 few batches, independent of the number of elements.
 """
 
 from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
+from typing import TYPE_CHECKING
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -21,6 +25,10 @@ from tf_adapters.text.columns import LABEL
 from tf_adapters.text.columns import no_column
 from tf_adapters.text.columns import table_fields
 from tf_adapters.text.columns import usual_fields
+
+if TYPE_CHECKING:
+    from tf_adapters.heads.head import Head
+    from tf_adapters.text.packer_layer import PackerLayer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +46,13 @@ class Stream:
     fields: tuple[str, ...]
     read: Callable
 
-    def features(self, head, packer, labeled, class_weight=None):
+    def features(
+        self,
+        head: "Head",
+        packer: TextPacker,
+        labeled: bool,
+        class_weight: Mapping[Any, float] | None = None,
+    ) -> tf.data.Dataset:
         """Returns a dataset of `(features, targets, weights)` or `(features,)`.
 
         Args:
@@ -47,13 +61,13 @@ class Stream:
             labeled: Whether to return targets and weights.
             class_weight: See `fit`.
         """
-        # Other backends would compile a program for each length.
+        # Other backends compile a program for each length, so use one length.
         fixed = keras.backend.backend() != "tensorflow"
         length = packer.max_length if fixed else None
         make = stream_labels.targets_function(head) if labeled else None
         by_id = class_weight and training.weights_by_id(head, class_weight)
 
-        def pack(*element):
+        def pack(*element: Any) -> tuple[Any, ...]:
             texts, labels, weights = self.read(*element)
             features = packer(*texts, sequence_length=length)
             if not labeled:
@@ -71,7 +85,13 @@ class Stream:
         return self.dataset.map(pack, tf.data.AUTOTUNE).prefetch(2)
 
 
-def open_dataset(dataset, head, batch_size, text=None, label=None):
+def open_dataset(
+    dataset: tf.data.Dataset,
+    head: "Head",
+    batch_size: int,
+    text: str | Sequence[str] | None = None,
+    label: str | None = None,
+) -> Stream:
     """Returns the `Stream` of a dataset.
 
     Args:
@@ -106,7 +126,7 @@ def open_dataset(dataset, head, batch_size, text=None, label=None):
     return Stream(dataset, fields, read)
 
 
-def check_ends(dataset):
+def check_ends(dataset: tf.data.Dataset) -> None:
     """Raises a `UserError` if a dataset repeats without end."""
     if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
         raise UserError(
@@ -115,7 +135,7 @@ def check_ends(dataset):
         )
 
 
-def graph_packer_of(preprocessor):
+def graph_packer_of(preprocessor: "PackerLayer") -> TextPacker:
     """Returns a packer that works in a graph.
 
     Raises:
@@ -131,12 +151,19 @@ def graph_packer_of(preprocessor):
     return packer
 
 
-def _reading_columns(spec, head, text, label):
+def _reading_columns(
+    spec: dict[str, Any],
+    head: "Head",
+    text: str | Sequence[str] | None,
+    label: str | None,
+) -> tuple[tuple[str, ...], Callable[..., Any]]:
     fields = table_fields(list(spec), head, text)
     if label is not None and label not in spec:
         raise no_column("label", label, list(spec))
 
-    def read(columns, labels=None, weights=None):
+    def read(
+        columns: dict[str, Any], labels: Any = None, weights: Any = None
+    ) -> tuple[list[Any], Any, Any]:
         texts = [columns[field] for field in fields]
         if labels is None:
             labels = columns.get(label or LABEL)
@@ -145,15 +172,17 @@ def _reading_columns(spec, head, text, label):
     return fields, read
 
 
-def _is_pair(spec):
+def _is_pair(spec: Any) -> bool:
     return isinstance(spec, tuple) and len(spec) == 2
 
 
-def _read_tuple(texts, labels=None, weights=None):
+def _read_tuple(
+    texts: Any, labels: Any = None, weights: Any = None
+) -> tuple[list[Any], Any, Any]:
     return list(texts) if _is_pair(texts) else [texts], labels, weights
 
 
-def _rank(texts, spec):
+def _rank(texts: list[Any], spec: Any) -> int:
     """Returns 0 for single texts, 1 for batches of texts."""
     ranks = {
         text.shape.rank

@@ -1,6 +1,10 @@
 """A Keras model that takes texts: encoder, method, head and packer in one."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
+from typing import Any
 
 import keras
 
@@ -16,6 +20,19 @@ from tf_adapters.text import packer_layer
 from tf_adapters.text import parts
 from tf_adapters.text.adapter_set import AdapterSet
 from tf_adapters.text.stored_model import StoredModel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from collections.abc import Sequence
+    import os
+    from typing import Literal
+    from typing import Self
+
+    import keras_hub
+
+    from tf_adapters.data.tokens.packer import Packer
+    from tf_adapters.encoders.encoder import Encoder
+    from tf_adapters.text.packer_layer import PackerLayer
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -40,7 +57,7 @@ class TextModel(StoredModel):
         learning_rate: A number, `"paper"` for the rate of the method's preset,
             or `None` (default) for a rate that suits hundreds to thousands of
             texts.
-        preprocessor: `"auto"` (default) packs texts; `None` if `fit` and
+        preprocessor: `"auto"` (default) to pack texts, or `None` if `fit` and
             `predict` get token features.
         seed: Integer, seed of initial weights, order and dropout. Defaults
             to 0.
@@ -72,19 +89,19 @@ class TextModel(StoredModel):
 
     def __init__(
         self,
-        encoder,
-        tokenizer=None,
-        method=defaults.METHOD,
-        labels=None,
-        head=None,
-        max_length=None,
-        learning_rate=None,
-        preprocessor="auto",
-        seed=0,
-        adapter_name="default",
-        use_encoder_dropout=True,
-        windows=None,
-    ):
+        encoder: Encoder | keras_hub.models.Backbone,
+        tokenizer: Any = None,
+        method: methods.Method | str = defaults.METHOD,
+        labels: Sequence[str] | None = None,
+        head: heads.Head | str | None = None,
+        max_length: int | None = None,
+        learning_rate: float | Literal["paper"] | None = None,
+        preprocessor: Packer | PackerLayer | Literal["auto"] | None = "auto",
+        seed: int = 0,
+        adapter_name: str = "default",
+        use_encoder_dropout: bool = True,
+        windows: int | None = None,
+    ) -> None:
         with parts.initial_weights(seed):
             model = AdapterModel(
                 as_encoder(encoder),
@@ -101,13 +118,13 @@ class TextModel(StoredModel):
     @classmethod
     def of_adapter(
         cls,
-        adapter_model,
-        tokenizer=None,
-        max_length=None,
-        learning_rate=None,
-        preprocessor="auto",
-        seed=0,
-    ):
+        adapter_model: AdapterModel,
+        tokenizer: Any = None,
+        max_length: int | None = None,
+        learning_rate: float | Literal["paper"] | None = None,
+        preprocessor: Packer | PackerLayer | Literal["auto"] | None = "auto",
+        seed: int = 0,
+    ) -> Self:
         """Returns the text model of an `AdapterModel`.
 
         Args:
@@ -125,8 +142,14 @@ class TextModel(StoredModel):
         return model
 
     def _set_up(
-        self, model, tokenizer, max_length, learning_rate, preprocessor, seed
-    ):
+        self,
+        model: AdapterModel,
+        tokenizer: Any,
+        max_length: int | None,
+        learning_rate: float | Literal["paper"] | None,
+        preprocessor: Packer | PackerLayer | Literal["auto"] | None,
+        seed: int,
+    ) -> None:
         super().__init__(autocast=False, dtype="float32")
         self.encoder_info = model.encoder_info
         self.seed = seed
@@ -140,7 +163,12 @@ class TextModel(StoredModel):
         self.built = True
 
     @classmethod
-    def from_preset(cls, preset, dtype=None, **options):
+    def from_preset(
+        cls,
+        preset: str | Encoder,
+        dtype: keras.DTypePolicy | str | None = None,
+        **options: Any,
+    ) -> Self:
         """Returns a text model of a pretrained encoder.
 
         Args:
@@ -173,7 +201,7 @@ class TextModel(StoredModel):
         """Name of the active adapter."""
         return self.adapters.active
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         weights = count_weights(self.adapter_model.trained_variables().values())
         return (
             f"<TextModel {self.active!r}: encoder {self.encoder_info.name!r}, "
@@ -181,7 +209,13 @@ class TextModel(StoredModel):
             f"{heads.name_of(self.head)!r}, {weights:,} trained weights>"
         )
 
-    def compile(self, optimizer=None, loss=None, metrics=None, **options):
+    def compile(
+        self,
+        optimizer: Any = None,
+        loss: Any = None,
+        metrics: Any = None,
+        **options: Any,
+    ) -> None:
         """Compiles the active adapter's model, as Keras does.
 
         Args:
@@ -201,13 +235,19 @@ class TextModel(StoredModel):
         loss = losses.HeadLoss(model.head) if loss is None else loss
         model.compile(optimizer, loss=loss, metrics=metrics, **options)
 
-    def add_adapter(self, name, adapter, labels=None, head=None):
+    def add_adapter(
+        self,
+        name: str,
+        adapter: methods.Method | str | os.PathLike[str],
+        labels: Sequence[str] | None = None,
+        head: heads.Head | str | None = None,
+    ) -> None:
         """Adds another adapter on the same encoder and makes it active.
 
         Args:
-            name: Its name.
-            adapter: Folder of a trained adapter, `hf://owner/name`, or, to
-                train one, a method or its name.
+            name: Name of the adapter.
+            adapter: Folder or `hf://owner/name` of a trained adapter, or a
+                method or its name for a new adapter.
             labels: See `TextModel`; only with a method.
             head: See `TextModel`; only with a method.
 
@@ -223,16 +263,16 @@ class TextModel(StoredModel):
         )
         self.compile()
 
-    def set_active(self, name):
+    def set_active(self, name: str) -> None:
         """Makes another adapter active, so that it trains and predicts.
 
-        If an adapter trained weights of the encoder (norms, biases), they are
-        swapped: the previous adapter's are stored, the new one's are restored.
+        If adapters trained weights of the encoder (norms, biases), the previous
+        adapter's weights are stored, and the new adapter's are restored.
         """
         self.adapters.activate(name)
 
     @contextlib.contextmanager
-    def disabled(self):
+    def disabled(self) -> Iterator[Self]:
         """Predicts and encodes without the adapter within a `with` block.
 
         The encoder has its original weights; the head is the active adapter's.

@@ -1,5 +1,10 @@
 """Prepares the arguments of a text model's `fit`."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 import keras
 import numpy as np
 
@@ -13,12 +18,27 @@ from tf_adapters.text.batches import TextBatches
 from tf_adapters.text.later_batches import LaterBatches
 from tf_adapters.text.rows import ROWS_AT_ONCE
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from collections.abc import Mapping
+    from collections.abc import Sequence
 
-def batches_of(head, rows, packer, batch_size, seed, weights):
+    from tf_adapters.data.tokens.packer import Packer
+    from tf_adapters.text.rows import TextRows
+
+
+def batches_of(
+    head: heads.Head,
+    rows: TextRows,
+    packer: Packer,
+    batch_size: int,
+    seed: int | None,
+    weights: np.ndarray | None,
+) -> TextBatches | LaterBatches:
     """Returns the batches for training, a `PyDataset`.
 
-    Up to `ROWS_AT_ONCE` rows are tokenized immediately. With more rows, and if
-    the head makes one example of each row, batches are tokenized on demand.
+    Up to `ROWS_AT_ONCE` rows are tokenized immediately. If there are more rows,
+    and the head makes one example of each row, they are tokenized on demand.
 
     Args:
         head: `Head`.
@@ -35,13 +55,16 @@ def batches_of(head, rows, packer, batch_size, seed, weights):
     return TextBatches(encoded, batch_size, **options)
 
 
-def split_rows(rows, held_out, validation_split):
+def split_rows(
+    rows: TextRows, held_out: Any, validation_split: float
+) -> tuple[TextRows, Any]:
     """Returns the rows for training, and the held-out data or `None`.
 
-    As in Keras, `validation_split` takes the last rows.
+    As in Keras, `validation_split` holds out the last rows.
 
     Raises:
-        UserError: If both are given, or one of the two parts would be empty.
+        UserError: If `held_out` and `validation_split` are both given, or one
+            of the two parts would be empty.
     """
     if not validation_split:
         return rows, held_out
@@ -59,8 +82,10 @@ def split_rows(rows, held_out, validation_split):
     return rows.part(0, count), rows.part(count)
 
 
-def check_stream_arguments(y, validation_split, sample_weight):
-    """Raises a `UserError` for arguments that a `tf.data.Dataset` excludes."""
+def check_stream_arguments(
+    y: Any, validation_split: float, sample_weight: Any
+) -> None:
+    """Raises a `UserError` for arguments that no `tf.data.Dataset` allows."""
     if y is not None or sample_weight is not None:
         raise UserError(
             "A `tf.data.Dataset` holds labels and weights itself: `(texts, "
@@ -74,7 +99,12 @@ def check_stream_arguments(y, validation_split, sample_weight):
         )
 
 
-def row_weights(head, rows, class_weight, sample_weight):
+def row_weights(
+    head: heads.Head,
+    rows: TextRows,
+    class_weight: Mapping[Any, float] | None,
+    sample_weight: Any,
+) -> np.ndarray | None:
     """Returns the weight of each row's loss as an array, or `None`.
 
     Raises:
@@ -99,7 +129,9 @@ def row_weights(head, rows, class_weight, sample_weight):
     return weights.astype("float32")
 
 
-def weights_by_id(head, class_weight):
+def weights_by_id(
+    head: heads.Head, class_weight: Mapping[Any, float]
+) -> dict[int | None, float]:
     """Returns a dict from class id to weight.
 
     Args:
@@ -115,7 +147,7 @@ def weights_by_id(head, class_weight):
     return {class_id(k, head.labels): v for k, v in class_weight.items()}
 
 
-def _checked_weights(sample_weight, count):
+def _checked_weights(sample_weight: Any, count: int) -> np.ndarray:
     weights = np.asarray(sample_weight, "float32")
     if weights.shape != (count,) or not np.isfinite(weights).all():
         raise UserError(
@@ -128,16 +160,23 @@ def _checked_weights(sample_weight, count):
 class _Validation(keras.callbacks.Callback):
     """Logs the metrics of held-out texts after each epoch."""
 
-    def __init__(self, evaluate):
+    def __init__(self, evaluate: Callable[[], dict[str, float]]) -> None:
         super().__init__()
         self.evaluate = evaluate
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         values = self.evaluate()
         logs.update({f"val_{name}": value for name, value in values.items()})
 
 
-def with_validation(callbacks, evaluate):
+def with_validation(
+    callbacks: keras.callbacks.Callback
+    | Sequence[keras.callbacks.Callback]
+    | None,
+    evaluate: Callable[[], dict[str, float]] | None,
+) -> list[keras.callbacks.Callback]:
     """Returns callbacks, preceded by one that evaluates after each epoch.
 
     Args:

@@ -1,17 +1,29 @@
 """A Keras model that turns texts into vectors."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import keras
+import numpy as np
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
+from tf_adapters.common.types import Tensor
 from tf_adapters.heads.windows import pool_windows
 from tf_adapters.layers.token_pooling import TOKEN_POOLINGS
+from tf_adapters.layers.token_pooling import TokenPooling
 from tf_adapters.layers.token_pooling import pool_tokens
 from tf_adapters.models.encoder_model import as_sequences
 
+if TYPE_CHECKING:
+    from tf_adapters.models.adapter_model import AdapterModel
 
-def vectors_of(model, pooling=None):
+
+def vectors_of(
+    model: AdapterModel, pooling: TokenPooling | None = None
+) -> keras.Model:
     """Returns the Keras model that turns token features into vectors.
 
     Args:
@@ -20,7 +32,8 @@ def vectors_of(model, pooling=None):
             vectors if it makes any, otherwise `"mean"`.
 
     Raises:
-        UserError: If the pooling is unknown, or the head makes the vectors.
+        UserError: If the pooling is unknown, or is set for a head that makes
+            vectors.
     """
     if not model.head.makes_vectors:
         return TextVectors(model, pooling or "mean")
@@ -32,8 +45,8 @@ def vectors_of(model, pooling=None):
     return model
 
 
-def of_single_texts(vectors):
-    """Drops the axis of a row's texts from an array if there is one text.
+def of_single_texts(vectors: np.ndarray) -> np.ndarray:
+    """Drops the axis of a row's texts from an array if rows have one text.
 
     Args:
         vectors: `(rows, texts, width)` of a head, or `(rows, width)`.
@@ -57,14 +70,18 @@ class TextVectors(keras.Model):
         Float32 tensor `(batch, width)`.
     """
 
-    def __init__(self, model, pooling="mean"):
+    def __init__(
+        self, model: AdapterModel, pooling: TokenPooling = "mean"
+    ) -> None:
         super().__init__(autocast=False, trainable=False)
         check_known("pooling", pooling, TOKEN_POOLINGS)
         self.model = model
         self.pooling = pooling
         self.built = True
 
-    def call(self, inputs, training=None):
+    def call(
+        self, inputs: dict[str, Tensor], training: bool | None = None
+    ) -> Tensor:
         mask = inputs["padding_mask"]
         vectors = pool_tokens(
             self.model.encode(inputs),

@@ -1,9 +1,16 @@
 """Gradient accumulation: computes a step from the parts of a batch in turn."""
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
 
-def accumulate(gradients, features, parts, shapes):
+def accumulate(
+    gradients: Callable[..., tuple[tf.Tensor, list[tf.Tensor]]],
+    features: dict[str, tf.Tensor],
+    parts: int,
+    shapes: list[tuple[int, ...]],
+) -> tuple[tf.Tensor, list[tf.Tensor]]:
     """Returns the sums of loss and gradients over the parts of a batch.
 
     Memory holds the activations of only one part at a time. The loss weights
@@ -22,7 +29,9 @@ def accumulate(gradients, features, parts, shapes):
 
     divided = {k: _in_parts(k, v, parts) for k, v in features.items()}
 
-    def add(number, loss, total):
+    def add(
+        number: tf.Tensor, loss: tf.Tensor, total: list[tf.Tensor]
+    ) -> tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]:
         part = {name: value[number] for name, value in divided.items()}
         more, found = gradients(part, number)
         total = [a + b for a, b in zip(total, found, strict=True)]
@@ -37,7 +46,7 @@ def accumulate(gradients, features, parts, shapes):
     return loss, total
 
 
-def _in_parts(name, value, parts):
+def _in_parts(name: str, value: tf.Tensor, parts: int) -> tf.Tensor:
     """Returns `(parts, rows, ...)`, padded with rows of weight 0.
 
     The padding repeats the first row, since a real text cannot give infinities.

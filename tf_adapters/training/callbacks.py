@@ -1,12 +1,19 @@
 """Runs the Keras callbacks of `train.callbacks` in this library's loop."""
 
+from collections.abc import Iterator
 import importlib
+import typing
+from typing import Any
 
 import keras
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
 from tf_adapters.common.extras import needs_extra
+from tf_adapters.common.types import Tensor
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.training.trainer_protocol import TrainerProtocol
 
 # Keras callbacks in other packages, which are optional extras here.
 NAMES = {
@@ -15,7 +22,7 @@ NAMES = {
 }
 
 
-def make_callbacks(items):
+def make_callbacks(items: object) -> list[keras.callbacks.Callback]:
     """Returns the callbacks that a configuration names.
 
     Args:
@@ -35,7 +42,7 @@ def make_callbacks(items):
     return [_make(item) for item in items or ()]
 
 
-def _make(item):
+def _make(item: object) -> keras.callbacks.Callback:
     settings = {"name": item} if isinstance(item, str) else item
     if not isinstance(settings, dict) or "name" not in settings:
         raise ConfigError(
@@ -54,7 +61,7 @@ def _make(item):
         ) from error
 
 
-def _find(name):
+def _find(name: Any) -> type[keras.callbacks.Callback]:
     if name in NAMES:
         with needs_extra(name, f"The callback `{name}`"):
             cls = _imported(NAMES[name])
@@ -78,14 +85,14 @@ def _find(name):
     return cls
 
 
-def _imported(path):
+def _imported(path: object) -> Any:
     module, colon, name = str(path).partition(":")
     if not colon:
         raise ValueError("It names no module.")
     return getattr(importlib.import_module(module), name)
 
 
-def _begin_wandb_run():
+def _begin_wandb_run() -> None:
     # The callback requires a run; environment variables configure it.
     import wandb
 
@@ -105,13 +112,18 @@ class LoopCallbacks:
         epochs: Number of epochs, which callbacks find in `params`.
     """
 
-    def __init__(self, callbacks, trainer, epochs):
+    def __init__(
+        self,
+        callbacks: list[keras.callbacks.Callback],
+        trainer: "TrainerProtocol",
+        epochs: int,
+    ) -> None:
         self._list = keras.callbacks.CallbackList(
             callbacks, add_history=False, add_progbar=False, epochs=epochs
         )
         self._has_any = bool(callbacks)
-        # Whether a callback is called after batches. Reading their losses
-        # then waits for the device.
+        # Whether any callback is called after batches. Reading the losses of
+        # a batch waits for the device.
         self.want_batches = any(map(_overrides_batch_end, callbacks))
         self._logs = {}
         if callbacks:
@@ -119,35 +131,35 @@ class LoopCallbacks:
             trainer.model.optimizer = trainer.optimizer
             self._list.set_model(trainer.model)
 
-    def note(self, record):
+    def note(self, record: dict[str, Any]) -> None:
         """Stores the numbers of a record for the logs at the epoch's end."""
         self._logs |= dict(_flat(record))
 
-    def train_begins(self, step):
+    def train_begins(self, step: int) -> None:
         """Reports the start of training, after `step` steps if resumed."""
         if self._has_any:
             self._list.on_train_begin({"step": step})
 
-    def epoch_begins(self, epoch):
+    def epoch_begins(self, epoch: int) -> None:
         if self._has_any:
             self._list.on_epoch_begin(epoch)
 
-    def batches_end(self, step, losses):
+    def batches_end(self, step: int, losses: Tensor) -> None:
         """Reports the mean loss of the steps of one device call."""
         if self.want_batches:
             mean = float(keras.ops.mean(losses))
             self._list.on_train_batch_end(step - 1, {"loss": mean})
 
-    def epoch_ends(self, epoch):
+    def epoch_ends(self, epoch: int) -> None:
         if self._has_any:
             self._list.on_epoch_end(epoch, dict(self._logs))
 
-    def train_ends(self):
+    def train_ends(self) -> None:
         if self._has_any:
             self._list.on_train_end(dict(self._logs))
 
 
-def _overrides_batch_end(callback):
+def _overrides_batch_end(callback: keras.callbacks.Callback) -> bool:
     base = keras.callbacks.Callback
     return any(
         getattr(type(callback), name) is not getattr(base, name)
@@ -155,7 +167,9 @@ def _overrides_batch_end(callback):
     )
 
 
-def _flat(record, prefix=""):
+def _flat(
+    record: dict[str, Any], prefix: str = ""
+) -> Iterator[tuple[str, Any]]:
     for name, value in record.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{name}/")

@@ -12,7 +12,7 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
 
 
-def make_strategy(name, tpu=""):
+def make_strategy(name: str, tpu: str = "") -> tf.distribute.Strategy:
     """Returns a `tf.distribute.Strategy`, the same object each time.
 
     Call this before TensorFlow runs any operation if the strategy uses several
@@ -35,24 +35,24 @@ def make_strategy(name, tpu=""):
 # Cached, because a second MirroredStrategy in a process would number its
 # collective operations from the start and collide with those of the first.
 @functools.cache
-def _kept(name, tpu):
+def _kept(name: str, tpu: str) -> tf.distribute.Strategy:
     return _MAKERS[name](tpu)
 
 
-def _one_device(tpu):
+def _one_device(tpu: str) -> tf.distribute.Strategy:
     return tf.distribute.OneDeviceStrategy(_devices()[0].name)
 
 
-def _mirrored(tpu):
+def _mirrored(tpu: str) -> tf.distribute.Strategy:
     return tf.distribute.MirroredStrategy([one.name for one in _devices()])
 
 
-def _devices():
+def _devices() -> list[tf.config.LogicalDevice]:
     gpus = tf.config.list_logical_devices("GPU")
     return gpus or tf.config.list_logical_devices("CPU")
 
 
-def _multi_worker_mirrored(tpu):
+def _multi_worker_mirrored(tpu: str) -> tf.distribute.Strategy:
     try:
         cluster = json.loads(os.environ.get("TF_CONFIG") or "{}")["cluster"]
         found = bool(cluster.get("worker") or cluster.get("chief"))
@@ -69,7 +69,7 @@ def _multi_worker_mirrored(tpu):
     return tf.distribute.MultiWorkerMirroredStrategy()
 
 
-def _tpu(tpu):
+def _tpu(tpu: str) -> tf.distribute.Strategy:
     try:
         _check_reachable(tpu)
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu)
@@ -83,7 +83,7 @@ def _tpu(tpu):
     return tf.distribute.TPUStrategy(resolver)
 
 
-def _check_reachable(tpu):
+def _check_reachable(tpu: str) -> None:
     # TensorFlow would wait forever for an address that does not respond.
     if tpu.startswith("grpc://"):
         url = urllib.parse.urlsplit(tpu)

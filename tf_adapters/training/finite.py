@@ -1,14 +1,27 @@
-"""Stops at losses, gradients and weights that are not finite."""
+"""Raises errors if losses, gradients or weights are not finite."""
+
+import typing
 
 import numpy as np
 
 from tf_adapters.common.errors import NonFiniteError
+from tf_adapters.common.types import Tensor
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.training.loss_scale import LossScale
+    from tf_adapters.training.trainer_protocol import TrainerProtocol
 
 _ADVICE = "Lower --learning_rate, compute in float32 if train.precision is "
 _ADVICE += "another, or look at the examples of that step "
 
 
-def check_steps(trainer, first, losses, norms, epoch):
+def check_steps(
+    trainer: "TrainerProtocol",
+    first: int,
+    losses: np.ndarray,
+    norms: np.ndarray,
+    epoch: int,
+) -> None:
     """Raises a `NonFiniteError` that names the first bad step, if any.
 
     Args:
@@ -37,12 +50,12 @@ def check_steps(trainer, first, losses, norms, epoch):
     )
 
 
-def are_finite(norms):
-    """Returns whether all norms `(steps, variables)` of a step are finite."""
+def are_finite(norms: Tensor) -> np.ndarray:
+    """Returns, for each row of `norms`, whether all its norms are finite."""
     return np.isfinite(np.asarray(norms)).all(axis=-1)
 
 
-def _may_skip(loss_scale):
+def _may_skip(loss_scale: "LossScale | None") -> bool:
     """Returns whether a step with infinite gradients may have been skipped.
 
     If the loss scale is below 1, the loss was not enlarged, so an overflow is
@@ -51,19 +64,21 @@ def _may_skip(loss_scale):
     return loss_scale is not None and loss_scale.read() >= 1
 
 
-def _bad_norms(names, norms):
+def _bad_norms(names: list[str], norms: np.ndarray) -> str:
     (bad,) = np.nonzero(~np.isfinite(norms))
     named = [f"`{names[i]}` has norm {norms[i]}" for i in bad[:3]]
     more = f", and {len(bad) - 3} more" if len(bad) > 3 else ""
     return ", ".join(named) + more
 
 
-def check_weights(trainer, weights, step, epoch):
+def check_weights(
+    trainer: "TrainerProtocol", weights: list[np.ndarray], step: int, epoch: int
+) -> None:
     """Raises a `NonFiniteError` that names the first bad weight, if any.
 
     Args:
         trainer: See `TrainerProtocol`.
-        weights: Array of each of its variables.
+        weights: List with an array for each of the trainer's variables.
         step: Number of steps done.
         epoch: Number of the epoch.
     """

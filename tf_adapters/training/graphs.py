@@ -1,18 +1,25 @@
 """Compiles Python functions to graphs and runs them."""
 
 import collections
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
 from concurrent import futures
+from typing import Any
 
 import tensorflow as tf
 
 
-def traced(function):
+def traced(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a `tf.function`, traced once for each kind of arguments."""
     # Steps have no Python control flow, and AutoGraph would take seconds.
     return tf.function(function, autograph=False)
 
 
-def one_trace(function, batches):
+def one_trace(
+    function: Callable[..., Any],
+    batches: tf.data.Dataset | tf.distribute.DistributedDataset,
+) -> Callable[..., Any]:
     """Returns a `tf.function`, traced once for batches of any size."""
     step = tf.function(
         function, input_signature=[batches.element_spec], autograph=False
@@ -29,11 +36,11 @@ class Iterators:
     created, when it is no longer in use, and then released in a thread.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._kept = []
         self._thread = futures.ThreadPoolExecutor(1)
 
-    def over(self, batches):
+    def over(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Returns an iterator over a data set."""
         iterator = iter(batches)
         kept, self._kept = self._kept, [iterator]
@@ -41,7 +48,9 @@ class Iterators:
         return iterator
 
 
-def map_in_order(function, items, at_once):
+def map_in_order(
+    function: Callable[[Any], Any], items: Iterable[Any], at_once: int
+) -> Iterator[Any]:
     """Yields `function(item)` in order, computing `at_once` items in parallel.
 
     At most `at_once` results are waiting to be consumed.

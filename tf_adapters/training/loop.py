@@ -1,6 +1,10 @@
 """A training run: steps, checks, validations, and storing the best weights."""
 
+from __future__ import annotations
+
 import time
+import typing
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +15,19 @@ from tf_adapters.training.progress import Progress
 from tf_adapters.training.progress import assign_values
 from tf_adapters.training.progress import read_values
 from tf_adapters.training.schedule import Schedule
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+    from collections.abc import Iterable
+
+    import keras
+
+    from tf_adapters.common.types import Tensor
+    from tf_adapters.data.batches.batch_plan import Batch
+    from tf_adapters.data.batches.task_mixture import Mixture
+    from tf_adapters.data.examples import Examples
+    from tf_adapters.training.loss_scale import LossScale
+    from tf_adapters.training.trainer_protocol import TrainerProtocol
 
 
 class Loop:
@@ -37,15 +54,15 @@ class Loop:
 
     def __init__(
         self,
-        trainer,
-        train,
-        validation,
-        log,
-        save_best,
-        recovery=None,
-        save_snapshot=None,
-        callbacks=(),
-    ):
+        trainer: TrainerProtocol,
+        train: Examples | Mixture,
+        validation: Examples | Mixture,
+        log: Callable[[dict[str, Any]], None],
+        save_best: Callable[[dict[str, float]], None],
+        recovery: Any = None,
+        save_snapshot: Callable[[int], None] | None = None,
+        callbacks: Iterable[keras.callbacks.Callback] = (),
+    ) -> None:
         self.trainer = trainer
         self.settings = trainer.settings
         self.train = train
@@ -60,7 +77,7 @@ class Loop:
         self.is_built = False
         self.predictions = None
 
-    def run(self):
+    def run(self) -> dict[str, Any]:
         """Trains the model.
 
         Returns:
@@ -100,11 +117,11 @@ class Loop:
             self.callbacks.train_ends()
         assign_values(self.trainer.variables, self.progress.best_weights)
         if self.predictions is None:
-            # The run was resumed, and no validation since then was better.
+            # Since the run was resumed, no validation was better.
             _, self.predictions = self.trainer.judge(self.validation)
         return self._summary()
 
-    def _recover(self):
+    def _recover(self) -> None:
         """Resumes from the checkpoint, if there is one."""
         if self.recovery is None or self.recovery.checkpoint is None:
             return
@@ -117,11 +134,11 @@ class Loop:
             assign_values(self.trainer.variables, now)
 
     @property
-    def _examples(self):
+    def _examples(self) -> int:
         """Number of examples seen so far."""
         return self.schedule.examples_after[self.progress.step]
 
-    def _run_epoch(self, epoch, plan):
+    def _run_epoch(self, epoch: int, plan: list[Batch]) -> None:
         self.progress.epoch = epoch
         started = time.perf_counter()
         loops = list(self.schedule.loops(plan, self.progress.step))
@@ -157,7 +174,7 @@ class Loop:
                 return
             started = time.perf_counter()
 
-    def _check(self, epoch):
+    def _check(self, epoch: int) -> None:
         """Reads the results of the steps since the last check.
 
         Called before each validation and snapshot, so that weights after a bad
@@ -181,10 +198,10 @@ class Loop:
         self.bar.set_description(f"epoch {epoch + 1}, loss {mean:.3f}")
 
     @property
-    def _loss_scale(self):
+    def _loss_scale(self) -> LossScale | None:
         return self.trainer.optimizer.loss_scale
 
-    def _validate(self, epoch, norms):
+    def _validate(self, epoch: int, norms: Tensor) -> None:
         values, predictions = self.trainer.judge(self.validation)
         entry = {
             "step": self.progress.step,
@@ -211,11 +228,11 @@ class Loop:
             self.predictions = predictions
             self.save_best(values)
 
-    def _log(self, record):
+    def _log(self, record: dict[str, Any]) -> None:
         self.log(record)
         self.callbacks.note(record)
 
-    def _is_to_keep(self, values):
+    def _is_to_keep(self, values: dict[str, float]) -> bool:
         """Returns whether to keep the weights of the last validation."""
         if self.progress.step < self.schedule.last_phase:
             return False
@@ -225,7 +242,7 @@ class Loop:
         best = self.progress.best_record["validation"]
         return values[name] > best[name]
 
-    def _stops_early(self):
+    def _stops_early(self) -> bool:
         patience = self.settings.early_stopping_patience
         if patience is None or self.progress.best is None:
             return False
@@ -234,7 +251,7 @@ class Loop:
         since_best = len(self.progress.history) - 1 - self.progress.best
         return since_best >= patience
 
-    def _summary(self):
+    def _summary(self) -> dict[str, Any]:
         done = self.schedule.batches[: self.progress.step]
         padding = batch_plan.padding_fraction(done, self.train.sequence_lengths)
         metric = self.trainer.metric_names[0]

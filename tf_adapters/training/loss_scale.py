@@ -1,5 +1,8 @@
 """Loss scaling, which prevents float16 gradients from becoming zero."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -29,7 +32,7 @@ class LossScale:
         finite_steps: Integer variable. Steps since the last change.
     """
 
-    def __init__(self, optimizer):
+    def __init__(self, optimizer: keras.optimizers.Optimizer) -> None:
         self.scale = optimizer.add_variable(
             (), keras.initializers.Constant(_FIRST), "float32", name="scale"
         )
@@ -37,19 +40,21 @@ class LossScale:
             (), "zeros", "int32", name="finite_steps"
         )
 
-    def read(self):
+    def read(self) -> float:
         """Returns the scale as a number."""
         return float(self.scale.numpy())
 
-    def scaled(self, loss):
+    def scaled(self, loss: tf.Tensor) -> tf.Tensor:
         """Returns a loss times the scale."""
         return loss * self.scale.value
 
-    def unscaled(self, gradients):
+    def unscaled(self, gradients: list[tf.Tensor]) -> list[tf.Tensor]:
         """Returns gradients of a scaled loss, divided by the scale."""
         return [gradient / self.scale.value for gradient in gradients]
 
-    def apply_if_finite(self, norms, apply):
+    def apply_if_finite(
+        self, norms: tf.Tensor, apply: Callable[[], Any]
+    ) -> None:
         """Applies gradients and counts the step, or skips it.
 
         Call this outside of `strategy.run`, once for all replicas: not every
@@ -66,7 +71,7 @@ class LossScale:
             self._after_overflow,
         )
 
-    def _after_finite(self, apply):
+    def _after_finite(self, apply: Callable[[], Any]) -> None:
         apply()
         steps = self.finite_steps.value + 1
         grows = steps >= _STEPS_BETWEEN_GROWTHS
@@ -74,6 +79,6 @@ class LossScale:
         self.scale.assign(tf.where(grows, 2 * scale, scale))
         self.finite_steps.assign(tf.where(grows, 0, steps))
 
-    def _after_overflow(self):
+    def _after_overflow(self) -> None:
         self.scale.assign(self.scale.value / 2)
         self.finite_steps.assign(0)

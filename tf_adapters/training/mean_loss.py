@@ -1,18 +1,23 @@
 """The mean loss of a set of examples, computed from the model's outputs."""
 
 import collections
+from collections.abc import Iterable
+from typing import Any
 
 from keras import ops
 import numpy as np
 
 from tf_adapters.data.examples import IGNORED
+from tf_adapters.data.examples import Examples
 
 # Examples per call of a loss, which may compare each example with all others.
 _AT_ONCE = 1024
 
 
-def mean_loss(head, outputs, examples):
-    """Returns the mean of a head's loss over the terms of all examples.
+def mean_loss(
+    head: Any, outputs: Iterable[np.ndarray], examples: Examples
+) -> float:
+    """Returns the mean of a head's loss over the loss terms of all examples.
 
     Args:
         head: A head, see `tf_adapters.heads`.
@@ -33,14 +38,14 @@ def mean_loss(head, outputs, examples):
     return total / examples.count(np.arange(len(examples)))
 
 
-def _targets(examples):
+def _targets(examples: Examples) -> list[list[int]] | np.ndarray:
     targets = examples.targets
     if isinstance(targets, list):
         return [target.tolist() for target in targets]
     return targets if isinstance(targets, np.ndarray) else targets.to_list()
 
 
-def _as_long(target, output):
+def _as_long(target: Any, output: np.ndarray) -> Any:
     """Pads a list of word classes to the length of the outputs."""
     if not isinstance(target, list):
         return target

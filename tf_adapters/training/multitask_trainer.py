@@ -1,12 +1,23 @@
-"""Trains several models that share variables, one of them per batch."""
+"""Trains several models that share variables, one model per batch."""
+
+from __future__ import annotations
 
 import collections
+import typing
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tf_adapters.data.batches import task_mixture
 from tf_adapters.training.optimizers import make_optimizer
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tf_adapters.data.batches.batch_plan import Batch
+    from tf_adapters.data.batches.task_mixture import Mixture
+    from tf_adapters.training.trainer import Trainer
 
 
 class MultiTaskTrainer:
@@ -26,7 +37,9 @@ class MultiTaskTrainer:
 
     metric_names = ("mean",)
 
-    def __init__(self, model, trainers, sampling):
+    def __init__(
+        self, model: Any, trainers: dict[str, Trainer], sampling: str
+    ) -> None:
         self.model = model
         self.trainers = trainers
         self.sampling = sampling
@@ -42,7 +55,7 @@ class MultiTaskTrainer:
             for task, trainer in trainers.items()
         }
 
-    def plan(self, examples, epoch):
+    def plan(self, examples: Mixture, epoch: int) -> list[Batch]:
         """Returns the batches of one epoch, see `task_mixture.plan_mixture`."""
         return task_mixture.plan_mixture(
             examples,
@@ -53,7 +66,7 @@ class MultiTaskTrainer:
             epoch,
         )
 
-    def prepare_training(self, total_steps):
+    def prepare_training(self, total_steps: int) -> None:
         """Creates the optimizer."""
         with self._first.strategy.scope():
             self.optimizer = make_optimizer(
@@ -65,12 +78,14 @@ class MultiTaskTrainer:
         for trainer in self.trainers.values():
             trainer.use_optimizer(self.optimizer)
 
-    def kind(self, examples, batch):
+    def kind(self, examples: Mixture, batch: Batch) -> tuple[str, int | None]:
         """Returns a key: batches with equal keys can share a device call."""
         task, own = examples.locate(batch)
         return task, self.trainers[task].kind(examples.tasks[task], own)
 
-    def train_loops(self, examples, loops):
+    def train_loops(
+        self, examples: Mixture, loops: list[list[Batch]]
+    ) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
         """Yields each loop's losses `(steps,)` and norms `(steps, variables)`.
 
         Variables that a step does not use have norm 0.
@@ -94,14 +109,16 @@ class MultiTaskTrainer:
             )
             yield losses, tf.transpose(spread)
 
-    def evaluate(self, examples):
+    def evaluate(self, examples: Mixture) -> dict[str, float]:
         """Returns all metrics as `<task>/<metric>`, and their `mean`.
 
         `mean` is the mean of the tasks' first metrics.
         """
         return self.judge(examples)[0]
 
-    def judge(self, examples):
+    def judge(
+        self, examples: Mixture
+    ) -> tuple[dict[str, float], dict[str, Any]]:
         """Returns the metrics of `evaluate`, and a dict of predictions."""
         values, first, compared = {}, [], {}
         for task, trainer in self.trainers.items():
@@ -111,7 +128,7 @@ class MultiTaskTrainer:
         return {"mean": float(np.mean(first)), **values}, compared
 
 
-def of_task(values, task):
+def of_task(values: dict[str, float], task: str) -> dict[str, float]:
     """Returns one task's metrics from the return value of `evaluate`."""
     return {
         name.removeprefix(f"{task}/"): value

@@ -1,31 +1,45 @@
 """AdamW with linear warm-up, and with linear or no decay."""
 
+from collections.abc import Iterable
+import typing
+from typing import Any
+
 import keras
 from keras import ops
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.types import Tensor
 from tf_adapters.training.loss_scale import LossScale
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.config.settings import TrainConfig
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class LinearWarmupAndDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Grows from 0 to `peak` over the warm-up, then falls to 0.
+    """Learning rate that grows from 0 to `peak`, then falls to 0 or stays.
 
     Args:
         peak: Highest learning rate.
-        total_steps: Number of steps after which the rate is 0.
+        total_steps: Number of steps after which a decaying rate is 0.
         warmup_steps: Number of steps until the rate is highest.
         decays: Whether the rate decays after the warm-up or stays constant.
             Defaults to `True`.
     """
 
-    def __init__(self, peak, total_steps, warmup_steps, decays=True):
+    def __init__(
+        self,
+        peak: float,
+        total_steps: int,
+        warmup_steps: int,
+        decays: bool = True,
+    ) -> None:
         self.peak = peak
         self.total_steps = total_steps
         self.warmup_steps = warmup_steps
         self.decays = decays
 
-    def __call__(self, step):
+    def __call__(self, step: Tensor) -> Tensor:
         step = ops.cast(step, "float32")
         up = ops.ones_like(step)
         if self.warmup_steps:
@@ -37,7 +51,7 @@ class LinearWarmupAndDecay(keras.optimizers.schedules.LearningRateSchedule):
         )
         return self.peak * ops.clip(ops.minimum(up, down), 0, 1)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             "peak": self.peak,
             "total_steps": self.total_steps,
@@ -55,12 +69,17 @@ class SequentialSchedule(keras.optimizers.schedules.LearningRateSchedule):
         second: Schedule.
     """
 
-    def __init__(self, first, steps, second):
+    def __init__(
+        self,
+        first: keras.optimizers.schedules.LearningRateSchedule,
+        steps: int,
+        second: keras.optimizers.schedules.LearningRateSchedule,
+    ) -> None:
         self.first = first
         self.steps = steps
         self.second = second
 
-    def __call__(self, step):
+    def __call__(self, step: Tensor) -> Tensor:
         return ops.where(
             step < self.steps, self.first(step), self.second(step - self.steps)
         )
@@ -82,7 +101,11 @@ class AdamWOfSums(keras.optimizers.AdamW):
             `None`.
     """
 
-    def __init__(self, schedule, **kwargs):
+    def __init__(
+        self,
+        schedule: keras.optimizers.schedules.LearningRateSchedule,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(schedule, **kwargs)
         self._schedule = schedule
         self.loss_scale = None
@@ -95,11 +118,18 @@ class AdamWOfSums(keras.optimizers.AdamW):
         """
         return float(self._schedule(self.iterations - 1))
 
-    def _all_reduce_sum_gradients(self, grads_and_vars):
+    def _all_reduce_sum_gradients(
+        self, grads_and_vars: Iterable[tuple[Tensor, keras.Variable]]
+    ) -> list[tuple[Tensor, keras.Variable]]:
         return list(grads_and_vars)
 
 
-def make_optimizer(train, phases, variables, scales_loss=False):
+def make_optimizer(
+    train: "TrainConfig",
+    phases: list[tuple[int, float]],
+    variables: list[keras.Variable],
+    scales_loss: bool = False,
+) -> AdamWOfSums:
     """Returns a built AdamW for gradients that are summed over replicas.
 
     Weight decay applies only to matrices, and not to norms, biases, vectors and
@@ -144,7 +174,7 @@ def make_optimizer(train, phases, variables, scales_loss=False):
     return optimizer
 
 
-def has_decay(variable):
+def has_decay(variable: keras.Variable) -> bool:
     """Returns whether weight decay applies: only to kernels and embeddings.
 
     A fusion's value kernel is excluded, because its own penalty pulls it to the

@@ -2,11 +2,20 @@
 
 import dataclasses
 import itertools
+import typing
+from typing import Any
+from typing import Self
 
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.training import finite
+
+if typing.TYPE_CHECKING:
+    import keras
+
+    from tf_adapters.training.trainer_protocol import TrainerProtocol
 
 # Checks read losses and gradients, which waits for the device.
 _STEPS_BETWEEN_CHECKS = 20
@@ -46,11 +55,11 @@ class Progress:
     epoch: int = 0
 
     @property
-    def best_record(self):
+    def best_record(self) -> dict[str, Any]:
         """The validation record of the kept weights."""
         return self.history[self.best]
 
-    def summary(self, metric, examples):
+    def summary(self, metric: str, examples: int) -> dict[str, Any]:
         """Returns the outcome so far, the first part of a run's result.
 
         Args:
@@ -68,14 +77,14 @@ class Progress:
             "examples_per_second": round(self._speed(examples), 2),
         }
 
-    def _speed(self, examples):
+    def _speed(self, examples: int) -> float:
         """Returns examples per second, without the steps that build a graph."""
         timed = examples - self.building_examples
         if not timed:
             return examples / self.seconds
         return timed / (self.seconds - self.building_seconds)
 
-    def count(self, steps, losses, norms):
+    def count(self, steps: int, losses: Tensor, norms: Tensor) -> bool:
         """Counts the steps of a device call; returns whether a check is due.
 
         Args:
@@ -89,7 +98,7 @@ class Progress:
         passed = self.step // _STEPS_BETWEEN_CHECKS
         return before == 0 or passed > before // _STEPS_BETWEEN_CHECKS
 
-    def check(self, trainer):
+    def check(self, trainer: "TrainerProtocol") -> float:
         """Checks the steps in `pending`, and returns their mean loss.
 
         Raises:
@@ -103,7 +112,7 @@ class Progress:
         self.pending = []
         return float(np.mean(losses, dtype="float64"))
 
-    def _check_pending(self, trainer):
+    def _check_pending(self, trainer: "TrainerProtocol") -> None:
         if not self.pending:
             return
         losses, norms = (
@@ -113,7 +122,7 @@ class Progress:
         first = self.step - len(losses) + 1
         finite.check_steps(trainer, first, losses, norms, self.epoch)
 
-    def finite_weights(self, trainer):
+    def finite_weights(self, trainer: "TrainerProtocol") -> list[np.ndarray]:
         """Returns the trained weights, one array for each variable.
 
         Raises:
@@ -123,7 +132,9 @@ class Progress:
         finite.check_weights(trainer, weights, self.step, self.epoch)
         return weights
 
-    def write(self, trainer):
+    def write(
+        self, trainer: "TrainerProtocol"
+    ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Returns a checkpoint's content: a dict of arrays, and plain values.
 
         The arrays include the trained weights and the optimizer's variables.
@@ -148,7 +159,7 @@ class Progress:
         return tensors, {name: getattr(self, name) for name in _PLAIN}
 
     @classmethod
-    def read(cls, checkpoint, trainer):
+    def read(cls, checkpoint: Any, trainer: "TrainerProtocol") -> Self:
         """Restores a trainer's state from a checkpoint.
 
         Args:
@@ -190,19 +201,21 @@ _PLAIN = (
 )
 
 
-def _part(tensors, name):
+def _part(tensors: dict[str, np.ndarray], name: str) -> list[np.ndarray]:
     """Returns the arrays `name/0`, `name/1` and so on."""
     names = (f"{name}/{number}" for number in itertools.count())
     found = itertools.takewhile(tensors.__contains__, names)
     return [tensors[key] for key in found]
 
 
-def read_values(variables):
+def read_values(variables: "list[keras.Variable]") -> list[np.ndarray]:
     """Returns variables as arrays; scalars become arrays of rank 0."""
     return [np.asarray(variable.numpy()) for variable in variables]
 
 
-def assign_values(variables, arrays):
+def assign_values(
+    variables: "list[keras.Variable]", arrays: list[np.ndarray]
+) -> None:
     """Assigns a list of arrays to a list of variables."""
     for variable, array in zip(variables, arrays, strict=True):
         variable.assign(array)

@@ -1,6 +1,20 @@
 """Which batches a run trains on, and after which steps it pauses."""
 
+from __future__ import annotations
+
 import itertools
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from collections.abc import Iterable
+    from collections.abc import Iterator
+
+    from tf_adapters.config.settings import TrainConfig
+    from tf_adapters.data.batches.batch_plan import Batch
+    from tf_adapters.data.batches.task_mixture import Mixture
+    from tf_adapters.data.examples import Examples
+    from tf_adapters.training.trainer_protocol import TrainerProtocol
 
 
 class Schedule:
@@ -19,7 +33,12 @@ class Schedule:
         last_phase: Number of steps after which the model's last phase starts.
     """
 
-    def __init__(self, trainer, examples, saves_snapshots):
+    def __init__(
+        self,
+        trainer: TrainerProtocol,
+        examples: Examples | Mixture,
+        saves_snapshots: bool,
+    ) -> None:
         settings = trainer.settings
         self._validation_steps = settings.validate_every_steps
         self._snapshot_steps = settings.snapshot_steps
@@ -35,13 +54,15 @@ class Schedule:
         self.examples_after = [0, *itertools.accumulate(sizes)]
         self.last_phase = trainer.model.last_phase_step(len(self.batches))
 
-    def loops(self, plan, steps_done):
+    def loops(
+        self, plan: list[Batch], steps_done: int
+    ) -> Iterator[list[Batch]]:
         """Yields lists of batches, each for one device call.
 
         A list ends whenever the host has something to do between steps.
 
         Args:
-            plan: The batches of an epoch that are left.
+            plan: The remaining batches of an epoch.
             steps_done: Number of steps before them.
         """
         loop = []
@@ -56,7 +77,7 @@ class Schedule:
                 yield loop
                 loop = []
 
-    def validates(self, step, is_last):
+    def validates(self, step: int, is_last: bool) -> bool:
         """Returns whether a validation follows a step.
 
         Args:
@@ -66,14 +87,16 @@ class Schedule:
         every = self._validation_steps
         return is_last or bool(every and step % every == 0)
 
-    def is_snapshot(self, step):
+    def is_snapshot(self, step: int) -> bool:
         """Returns whether a snapshot is saved after a step."""
         every = self._snapshot_steps
         return bool(self._saves_snapshots and every and step % every == 0)
 
 
-def _plans(plan, settings):
-    """Yields each epoch's batches until epochs and steps suffice."""
+def _plans(
+    plan: Callable[[int], list[Batch]], settings: TrainConfig
+) -> Iterator[list[Batch]]:
+    """Yields each epoch's batches until `epochs` and `min_steps` are met."""
     epoch, steps = 0, 0
     while epoch < settings.epochs or steps < (settings.min_steps or 0):
         batches = plan(epoch)
@@ -81,8 +104,10 @@ def _plans(plan, settings):
         epoch, steps = epoch + 1, steps + len(batches)
 
 
-def _first_steps(plans, max_steps):
-    """Returns each epoch's batches, at most `max_steps` in total if given."""
+def _first_steps(
+    plans: Iterable[list[Batch]], max_steps: int | None
+) -> list[list[Batch]]:
+    """Returns each epoch's batches, cut off after `max_steps` if given."""
     kept, left = [], max_steps
     for plan in plans:
         plan = plan[:left]

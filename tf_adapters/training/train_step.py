@@ -1,5 +1,10 @@
 """One step of training on all replicas, and several in one device call."""
 
+from __future__ import annotations
+
+import typing
+from typing import Any
+
 import tensorflow as tf
 
 from tf_adapters.common.errors import ConfigError
@@ -7,9 +12,15 @@ from tf_adapters.layers import stateless_seeds
 from tf_adapters.training import accumulation
 from tf_adapters.training import graphs
 
+if typing.TYPE_CHECKING:
+    import keras
+
+    from tf_adapters.config.settings import TrainConfig
+    from tf_adapters.training.optimizers import AdamWOfSums
+
 
 class TrainStep:
-    """Trains variables for one batch: gradients, clipping, optimizer.
+    """Trains variables on one batch: gradients, clipping, optimizer.
 
     Gradients are summed over replicas, then clipped by their global norm, then
     applied. This is the same under all strategies.
@@ -26,7 +37,15 @@ class TrainStep:
         ConfigError: If parts of a batch would share dropout.
     """
 
-    def __init__(self, model, strategy, variables, optimizer, settings, seed):
+    def __init__(
+        self,
+        model: Any,
+        strategy: tf.distribute.Strategy,
+        variables: list[keras.Variable],
+        optimizer: AdamWOfSums,
+        settings: TrainConfig,
+        seed: int,
+    ) -> None:
         self.model = model
         self.strategy = strategy
         self.variables = variables
@@ -39,8 +58,12 @@ class TrainStep:
         self.run = graphs.traced(self._loop_on_replicas)
         _check_places(self.parts, strategy)
 
-    def _loop_on_replicas(self, iterator, steps):
-        """Trains batches; returns losses `(steps,)` and norms of gradients.
+    def _loop_on_replicas(
+        self,
+        iterator: tf.data.Iterator | tf.distribute.DistributedIterator,
+        steps: tf.Tensor,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Trains on batches; returns losses `(steps,)` and gradient norms.
 
         Args:
             iterator: Distributed iterator over features of batches.
@@ -50,7 +73,9 @@ class TrainStep:
             loss, norms = self.on_replicas(iterator.get_next())
             return loss[tf.newaxis], norms[tf.newaxis]
 
-        def train(step, losses, norms):
+        def train(
+            step: tf.Tensor, losses: tf.TensorArray, norms: tf.TensorArray
+        ) -> tuple[tf.Tensor, tf.TensorArray, tf.TensorArray]:
             loss, norm = self.on_replicas(iterator.get_next())
             return step + 1, losses.write(step, loss), norms.write(step, norm)
 
@@ -62,8 +87,10 @@ class TrainStep:
         )
         return losses.stack(), norms.stack()
 
-    def on_replicas(self, features):
-        """Trains one batch; returns its loss and the norms of gradients.
+    def on_replicas(
+        self, features: dict[str, Any]
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Trains on one batch; returns its loss and the gradient norms.
 
         Args:
             features: Features of a batch from a distributed iterator.
@@ -86,13 +113,20 @@ class TrainStep:
         loss = self.strategy.reduce(tf.distribute.ReduceOp.SUM, losses, None)
         return loss, norm
 
-    def _replica_step(self, features):
+    def _replica_step(
+        self, features: dict[str, tf.Tensor]
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         loss, gradients, norms = self._replica_gradients(features)
         self._apply(gradients, norms)
         return loss, norms
 
-    def _replica_gradients(self, features):
-        """Returns one replica's loss, and summed gradients and their norms."""
+    def _replica_gradients(
+        self, features: dict[str, tf.Tensor]
+    ) -> tuple[tf.Tensor, list[tf.Tensor], tf.Tensor]:
+        """Returns one replica's loss, summed gradients, and their norms.
+
+        The gradients are summed over all replicas.
+        """
         replica = tf.distribute.get_replica_context()
         loss, gradients = accumulation.accumulate(
             lambda part, number: self._gradients(part, number, replica),
@@ -106,14 +140,19 @@ class TrainStep:
         norms = tf.stack([tf.norm(gradient) for gradient in gradients])
         return loss, gradients, norms
 
-    def _apply(self, gradients, norms):
+    def _apply(self, gradients: list[tf.Tensor], norms: tf.Tensor) -> None:
         if self.clip_norm is not None:
             gradients, _ = tf.clip_by_global_norm(
                 gradients, self.clip_norm, use_norm=tf.norm(norms)
             )
         self.optimizer.apply(gradients, self.variables)
 
-    def _gradients(self, features, number, replica):
+    def _gradients(
+        self,
+        features: dict[str, tf.Tensor],
+        number: int | tf.Tensor,
+        replica: tf.distribute.ReplicaContext,
+    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
         """Returns loss and gradients for one part of a replica's batch."""
         values = [variable.value for variable in self.variables]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
@@ -124,7 +163,9 @@ class TrainStep:
         gradients = tape.gradient(scaled, values)
         return loss, [tf.convert_to_tensor(gradient) for gradient in gradients]
 
-    def dropout_seed(self, replica, number=0):
+    def dropout_seed(
+        self, replica: tf.distribute.ReplicaContext, number: int | tf.Tensor = 0
+    ) -> tf.Tensor:
         """Returns a seed that depends on run, replica, step and part."""
         step = tf.cast(self.optimizer.iterations.value, tf.int64)
         place = tf.cast(replica.replica_id_in_sync_group, tf.int64)
@@ -132,8 +173,13 @@ class TrainStep:
         place += tf.cast(number, tf.int64)
         return stateless_seeds.pass_seed(self.seed, place, step)
 
-    def _loss(self, features, number, replica):
-        """Returns a part's share of the batch's mean loss and the penalty."""
+    def _loss(
+        self,
+        features: dict[str, tf.Tensor],
+        number: int | tf.Tensor,
+        replica: tf.distribute.ReplicaContext,
+    ) -> tf.Tensor:
+        """Returns one part's share of the batch's mean loss plus penalty."""
         inputs = without(features, ("indices", "targets", "weights"))
         seed = self.dropout_seed(replica, number)
         outputs = self.model(inputs, training=True, seed=seed)
@@ -144,7 +190,7 @@ class TrainStep:
         return tf.reduce_sum(losses * features["weights"]) + penalty
 
 
-def _check_places(parts, strategy):
+def _check_places(parts: int, strategy: tf.distribute.Strategy) -> None:
     """Raises a `ConfigError` if parts of a step would share dropout."""
     replicas = strategy.num_replicas_in_sync
     most = stateless_seeds.MAX_PLACES // replicas
@@ -156,6 +202,6 @@ def _check_places(parts, strategy):
         )
 
 
-def without(features, names):
-    """Returns a dict of features without some of them."""
+def without(features: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Returns a dict of features without those in `names`."""
     return {key: v for key, v in features.items() if key not in names}

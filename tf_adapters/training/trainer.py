@@ -1,8 +1,12 @@
 """Training and evaluation steps for all methods and strategies."""
 
+from __future__ import annotations
+
 import collections
 import dataclasses
 import itertools
+import typing
+from typing import Any
 
 import tensorflow as tf
 
@@ -15,6 +19,21 @@ from tf_adapters.training.mean_loss import mean_loss
 from tf_adapters.training.optimizers import make_optimizer
 from tf_adapters.training.train_step import TrainStep
 from tf_adapters.training.train_step import without
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+    from collections.abc import Iterable
+    from collections.abc import Iterator
+
+    import keras
+    import numpy as np
+    import tqdm
+
+    from tf_adapters.config.data_settings import DataConfig
+    from tf_adapters.config.settings import TrainConfig
+    from tf_adapters.data.batches.batch_plan import Batch
+    from tf_adapters.data.examples import Examples
+    from tf_adapters.training.optimizers import AdamWOfSums
 
 
 class Trainer:
@@ -37,14 +56,14 @@ class Trainer:
 
     def __init__(
         self,
-        model,
-        strategy,
-        settings,
-        data,
-        seed,
-        metric_names,
-        trained=None,
-    ):
+        model: Any,
+        strategy: tf.distribute.Strategy,
+        settings: TrainConfig,
+        data: DataConfig,
+        seed: int,
+        metric_names: tuple[str, ...],
+        trained: dict[str, keras.Variable] | None = None,
+    ) -> None:
         self.model = model
         self.strategy = strategy
         self.settings = settings
@@ -58,11 +77,13 @@ class Trainer:
         self._iterators = graphs.Iterators()
         self._eval_steps = {}
 
-    def evaluate(self, examples):
+    def evaluate(self, examples: Examples) -> dict[str, float]:
         """Returns the metrics on all of `examples`."""
         return self.judge(examples)[0]
 
-    def judge(self, examples, title=None):
+    def judge(
+        self, examples: Examples, title: str | None = None
+    ) -> tuple[dict[str, float], dict[str, Any]]:
         """Returns the metrics, and the predictions that a run stores.
 
         Args:
@@ -81,7 +102,9 @@ class Trainer:
             values["loss"] = mean_loss(head, outputs, examples)
         return values, compared
 
-    def predict(self, examples, title=None):
+    def predict(
+        self, examples: Examples, title: str | None = None
+    ) -> list[np.ndarray]:
         """Returns a list with the model's outputs for each example, in order.
 
         Outputs with one row per token have the padded length of their batch.
@@ -101,7 +124,13 @@ class Trainer:
                 self._predict_plan(examples, plan, rows, bar)
         return workers.gather_rows(self.strategy, rows)
 
-    def _predict_plan(self, examples, plan, rows, bar):
+    def _predict_plan(
+        self,
+        examples: Examples,
+        plan: list[Batch],
+        rows: list[np.ndarray | None],
+        bar: tqdm.tqdm | progress_bar.TenthLines,
+    ) -> None:
         """Stores the outputs of some batches in `rows`."""
         step, batches = self.evaluation(examples, plan)
         batches = itertools.islice(batches, len(plan))
@@ -113,7 +142,7 @@ class Trainer:
                     rows[place] = row
             bar.update()
 
-    def _evaluation_plans(self, examples):
+    def _evaluation_plans(self, examples: Examples) -> list[list[Batch]]:
         """Returns lists of batches. All batches of a list have equal shapes."""
         plan = batch_plan.plan_evaluation(
             examples.lengths,
@@ -124,7 +153,9 @@ class Trainer:
         groups = itertools.groupby(plan, lambda batch: self.kind(None, batch))
         return [list(batches) for _, batches in groups]
 
-    def evaluation(self, examples, batches):
+    def evaluation(
+        self, examples: Examples, batches: list[Batch]
+    ) -> tuple[Callable[..., Any], Iterator[Any]]:
         """Returns the eval step for some batches, and their features.
 
         Args:
@@ -146,7 +177,9 @@ class Trainer:
             )
         return self._eval_steps[shapes], self._iterators.over(batches)
 
-    def eval_steps(self, step, batches):
+    def eval_steps(
+        self, step: Callable[..., Any], batches: Iterable[Any]
+    ) -> Iterator[tuple[Any, Any]]:
         """Yields outputs and indices of the examples of each batch, in order.
 
         On a single device, two batches are computed in parallel: the small
@@ -154,20 +187,22 @@ class Trainer:
 
         Args:
             step: See `evaluation`.
-            batches: Some of the features from `evaluation`.
+            batches: Features of batches, from the iterator of `evaluation`.
         """
         at_once = 2 if self.strategy.num_replicas_in_sync == 1 else 1
         yield from graphs.map_in_order(step, batches, at_once)
 
-    def _gathered(self, value):
+    def _gathered(self, value: Any) -> list[Any]:
         """Returns the rows computed by this process's replicas."""
         parts = self.strategy.experimental_local_results(value)
         return [row for part in parts for row in part.numpy()]
 
-    def _distribute(self, examples, batches):
+    def _distribute(
+        self, examples: Examples, batches: list[Batch]
+    ) -> tf.data.Dataset | tf.distribute.DistributedDataset:
         replicas = self.strategy.num_replicas_in_sync
 
-        def build(context):
+        def build(context: tf.distribute.InputContext) -> tf.data.Dataset:
             local = replicas // context.num_input_pipelines
             first = context.input_pipeline_id * local
             shards = range(first, first + local)
@@ -182,14 +217,14 @@ class Trainer:
             return build(tf.distribute.InputContext())
         return self.strategy.distribute_datasets_from_function(build)
 
-    def _eval_on_replicas(self, features):
-        def step(features):
+    def _eval_on_replicas(self, features: dict[str, Any]) -> tuple[Any, Any]:
+        def step(features: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
             inputs = without(features, ("indices", "weights"))
             return self.model(inputs, training=False), features["indices"]
 
         return self.strategy.run(step, args=(features,))
 
-    def plan(self, examples, epoch):
+    def plan(self, examples: Examples, epoch: int) -> list[Batch]:
         """Returns the batches of one epoch; see `batch_plan.plan_training`."""
         return batch_plan.plan_training(
             examples.lengths,
@@ -202,11 +237,11 @@ class Trainer:
             examples.costs,
         )
 
-    def kind(self, examples, batch):
+    def kind(self, examples: Examples | None, batch: Batch) -> int | None:
         """Returns a key: batches with equal keys can share a device call."""
         return batch.length if batch.size else None
 
-    def prepare_training(self, total_steps):
+    def prepare_training(self, total_steps: int) -> None:
         """Creates the optimizer and the train step."""
         with self.strategy.scope():
             optimizer = make_optimizer(
@@ -217,7 +252,7 @@ class Trainer:
             )
         self.use_optimizer(optimizer)
 
-    def use_optimizer(self, optimizer):
+    def use_optimizer(self, optimizer: AdamWOfSums) -> None:
         """Sets the optimizer, which may hold other variables, too."""
         self.optimizer = optimizer
         self.step = TrainStep(
@@ -229,7 +264,9 @@ class Trainer:
             self.seed,
         )
 
-    def train_loops(self, examples, loops):
+    def train_loops(
+        self, examples: Examples, loops: list[list[Batch]]
+    ) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
         """Yields each loop's losses `(steps,)` and norms `(steps, variables)`.
 
         Args:

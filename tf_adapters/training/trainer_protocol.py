@@ -1,6 +1,15 @@
 """The interface between the training loop and its trainers."""
 
+from collections.abc import Hashable
+from collections.abc import Iterator
+import typing
+from typing import Any
 from typing import Protocol
+
+from tf_adapters.common.types import Tensor
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.data.batches.batch_plan import Batch
 
 
 class TrainerProtocol(Protocol):
@@ -14,7 +23,7 @@ class TrainerProtocol(Protocol):
         metric_names: Names of metrics that `judge` returns. The first one
             selects the weights to keep.
         variables: The trained `keras.Variable`s.
-        names: Their names.
+        names: The names of these variables.
         optimizer: `AdamWOfSums`, after `prepare_training` was called. If it has
             a `loss_scale`, steps with norms that are not finite are skipped.
     """
@@ -27,16 +36,18 @@ class TrainerProtocol(Protocol):
     names: list
     optimizer: object
 
-    def plan(self, examples, epoch):
+    def plan(self, examples: Any, epoch: int) -> "list[Batch]":
         """Returns the list of `Batch` of one epoch."""
 
-    def kind(self, examples, batch):
+    def kind(self, examples: Any, batch: "Batch") -> Hashable:
         """Returns a key: batches with equal keys can share a device call."""
 
-    def prepare_training(self, total_steps):
+    def prepare_training(self, total_steps: int) -> None:
         """Creates the optimizer for `total_steps` steps."""
 
-    def train_loops(self, examples, loops):
+    def train_loops(
+        self, examples: Any, loops: "list[list[Batch]]"
+    ) -> Iterator[tuple[Tensor, Tensor]]:
         """Trains; yields losses and gradient norms for each list of batches.
 
         Args:
@@ -48,5 +59,5 @@ class TrainerProtocol(Protocol):
             Losses `(steps,)` and norms `(steps, variables)`.
         """
 
-    def judge(self, examples):
+    def judge(self, examples: Any) -> tuple[dict[str, float], dict[str, Any]]:
         """Returns a dict of metrics, and the predictions."""

@@ -6,8 +6,11 @@ and it reports to the others where to resume. Other strategies have one process,
 and these functions return their argument.
 """
 
+from collections.abc import Callable
+from collections.abc import Iterator
 import contextlib
 import functools
+from typing import Any
 
 import numpy as np
 from safetensors.numpy import load
@@ -19,7 +22,7 @@ from tf_adapters.common.errors import Stopped
 # Maximum number of bytes per message: sizes are int32, and a message takes
 # several times its size in memory.
 _AT_ONCE = 1 << 28
-# Errors of an operation between workers if one of them is gone.
+# Errors of an operation between workers if one worker is gone.
 _LOST = (
     tf.errors.AbortedError,
     tf.errors.CancelledError,
@@ -30,7 +33,7 @@ _LOST = (
 )
 
 
-def num_workers(strategy):
+def num_workers(strategy: tf.distribute.Strategy) -> int:
     """Returns the number of processes that train together."""
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return 1
@@ -38,12 +41,12 @@ def num_workers(strategy):
     return sum(len(jobs.get(job, ())) for job in ("chief", "worker")) or 1
 
 
-def is_chief(strategy):
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
     """Returns whether this process writes the run folder."""
     return num_workers(strategy) == 1 or _first_replica(strategy) == 0
 
 
-def _first_replica(strategy):
+def _first_replica(strategy: tf.distribute.Strategy) -> int:
     """Returns the lowest global number of this worker's replicas."""
     contexts = []
     strategy.experimental_distribute_values_from_function(
@@ -52,13 +55,17 @@ def _first_replica(strategy):
     return min(context.replica_id_in_sync_group for context in contexts)
 
 
-def sum_over_workers(strategy, array):
+def sum_over_workers(
+    strategy: tf.distribute.Strategy, array: np.ndarray
+) -> np.ndarray:
     """Returns the sum of an int32 array over all workers, on each of them."""
     if num_workers(strategy) == 1:
         return array
     first = _first_replica(strategy)
 
-    def of_replica(context):
+    def of_replica(
+        context: tf.distribute.experimental.ValueContext,
+    ) -> tf.Tensor:
         # Each worker counts once, even with several replicas.
         mine = context.replica_id_in_sync_group == first
         return tf.constant(array if mine else np.zeros_like(array))
@@ -69,37 +76,39 @@ def sum_over_workers(strategy, array):
 
 
 @functools.cache
-def sum_function(strategy):
+def sum_function(strategy: tf.distribute.Strategy) -> Callable[[Any], Any]:
     """Returns the traced function that sums a tensor over replicas.
 
     It is cached per strategy, so that known shapes need no new graph.
     """
 
-    def of_replica(value):
+    def of_replica(value: tf.Tensor) -> tf.Tensor:
         replica = tf.distribute.get_replica_context()
         # A graph's argument has no device, but the sum needs one.
         value = tf.identity(value)
         return replica.all_reduce(tf.distribute.ReduceOp.SUM, value)
 
     @tf.function(autograph=False)
-    def run(values):
+    def run(values: Any) -> Any:
         return strategy.run(of_replica, (values,))
 
     return run
 
 
-def any_of(strategy, flag):
+def any_of(strategy: tf.distribute.Strategy, flag: bool) -> bool:
     """Returns whether `flag` is true on any worker."""
     return bool(sum_over_workers(strategy, np.array(flag, "int32")))
 
 
-def wait_for_all(strategy):
+def wait_for_all(strategy: tf.distribute.Strategy) -> None:
     """Blocks until all workers have called this function."""
     sum_over_workers(strategy, np.array(0, "int32"))
 
 
-def gather_bytes(strategy, content):
-    """Returns a list of all workers' bytes, without empty ones, on each."""
+def gather_bytes(
+    strategy: tf.distribute.Strategy, content: bytes
+) -> list[bytes]:
+    """Returns all workers' contents on each worker, without empty ones."""
     number = _first_replica(strategy)
     sizes = np.zeros(strategy.num_replicas_in_sync, "int32")
     sizes[number] = len(content)
@@ -122,7 +131,9 @@ def gather_bytes(strategy, content):
     ]
 
 
-def broadcast_from_chief(strategy, content):
+def broadcast_from_chief(
+    strategy: tf.distribute.Strategy, content: bytes
+) -> bytes:
     """Returns the chief's bytes on every worker.
 
     Args:
@@ -140,7 +151,9 @@ def broadcast_from_chief(strategy, content):
     )
 
 
-def gather_rows(strategy, rows):
+def gather_rows(
+    strategy: tf.distribute.Strategy, rows: list[np.ndarray | None]
+) -> list[np.ndarray]:
     """Returns a list of arrays, completed with the rows of other workers.
 
     Args:
@@ -158,8 +171,8 @@ def gather_rows(strategy, rows):
 
 
 @contextlib.contextmanager
-def losses_as_stops(strategy):
-    """Raises `Stopped` if another worker is lost in the `with` block.
+def losses_as_stops(strategy: tf.distribute.Strategy) -> Iterator[None]:
+    """Raises `Stopped` if another worker is lost during a `with` block.
 
     Raises:
         Stopped: If a worker is lost. Starting the same command again on all

@@ -19,8 +19,8 @@ class Batch:
         size: Number of rows, including padding, the same in all batches.
             `None` (default) adds no rows.
         draw: Two integers that select the batch's random numbers: the epoch,
-            counted from 1 in training, and 0 in evaluation; and the batch's
-            index in the epoch.
+            which counts from 1 in training and is 0 in evaluation, and the
+            batch's index in the epoch.
     """
 
     indices: np.ndarray
@@ -54,8 +54,9 @@ def plan_training(
             batch, ascending.
         steps_per_loop: With `batching="fixed"`, the number of consecutive
             batches of the same length.
-        costs: Array by which groups are sorted, so that examples with many
-            choices or windows come together. Defaults to `lengths`.
+        costs: Array, the cost of each example. Groups are sorted by cost, so
+            that examples with many choices or windows share a batch. Defaults
+            to `lengths`.
     """
     generator = np.random.default_rng([seed, epoch])
     order = generator.permutation(len(lengths))
@@ -156,7 +157,7 @@ def padding_fraction(batches, lengths):
     positions = tokens = 0
     for batch in batches:
         rows = lengths[batch.indices]
-        # Fixed batches have as many choices as any example of the task.
+        # In fixed batches, each row has its task's largest number of choices.
         places = rows >= 0 if batch.size else rows > 0
         sequences = (batch.size or len(rows)) * places.any(axis=0).sum()
         positions += batch.length * int(sequences)

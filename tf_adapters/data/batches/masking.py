@@ -2,7 +2,7 @@
 
 In each text 15% of the tokens are chosen. Of these 80% become the mask token,
 10% a random token, and 10% are unchanged (Devlin et al. 2019, section 3.1).
-The choice depends on seed, epoch and step only, so that each epoch hides other
+The choice depends on seed, epoch and step only, so that epochs hide different
 tokens (RoBERTa, Liu et al. 2019, section 4.1) and a stopped run can resume.
 """
 
@@ -16,15 +16,15 @@ _MASKED, _MASKED_OR_RANDOM = 0.8, 0.9
 
 
 def hide(masking, features, counts, max_chosen, draw):
-    """Hides tokens of a batch and adds the hidden ones as targets.
+    """Hides tokens of a batch and adds the hidden tokens as targets.
 
     Args:
         masking: `Masking`.
         features: Dict with `token_ids` and `padding_mask`.
         counts: Number of tokens to choose in each row, int32 `(rows,)`. With
-            whole words this is an upper limit: fewer are chosen if no
+            whole words this is an upper limit: fewer tokens are chosen if no
             remaining word fits. The loss, a sum over the chosen tokens, is
-            divided by this number in any case.
+            always divided by this number.
         max_chosen: Largest number of chosen tokens in a row, an integer or a
             scalar tensor.
         draw: `Draw` of this batch.
@@ -69,7 +69,7 @@ def _is_special(ids, masking):
 
 
 def _order(may, scores):
-    """Sorts indices: the eligible ones by score, then the others."""
+    """Sorts token indices: eligible tokens by score, then other tokens."""
     return tf.argsort(tf.where(may, scores, 2.0), axis=1, stable=True)
 
 
@@ -82,11 +82,11 @@ def _words(masking, ids, may):
 
 
 def _whole(words, may, uniform, counts):
-    """Sorts indices, chosen whole words first, and counts the chosen tokens.
+    """Sorts token indices, chosen words first, and counts the chosen tokens.
 
-    Words are tried in random order, and each is chosen if it fits into the
-    rest of the count (google-research/bert, create_pretraining_data.py). If no
-    word fits, the first is cut, so that each row has a hidden token.
+    Words are tried in random order. A word is chosen if it fits into the
+    remaining count (google-research/bert, create_pretraining_data.py). If no
+    word fits, the first word is cut, so that each row has a hidden token.
     """
     # All tokens of a word have the same score and stay together.
     order = _order(may, tf.gather(uniform, words, batch_dims=1))
@@ -100,7 +100,7 @@ def _whole(words, may, uniform, counts):
 
 
 def _word_sizes(words):
-    """Returns the length of each token's word, and how much of it follows.
+    """Returns each token's word length, and its distance to the word's end.
 
     Args:
         words: Word numbers `(rows, tokens)`. Equal numbers are adjacent.
@@ -119,11 +119,11 @@ def _word_sizes(words):
 
 
 def _fitting(lengths, to_come, may, counts):
-    """Returns which tokens are chosen if words are taken while they fit.
+    """Returns a mask of the chosen tokens: all tokens of words that fit.
 
     Each round finds the first word that does not fit, and drops it and all
-    later words that are longer than the remaining room. A few rounds are
-    enough until all remaining words fit.
+    later words that are longer than the remaining room. After a few rounds
+    all remaining words fit.
     """
 
     def ends(left):
@@ -153,9 +153,9 @@ def _behind(masking, there, kind, which):
 
 @dataclasses.dataclass(frozen=True)
 class Draw:
-    """The random numbers of a replica's rows of a batch.
+    """The random numbers for one replica's rows of a batch.
 
-    Numbers are drawn for the whole batch, from which a replica takes its rows.
+    A replica draws numbers for the whole batch and uses only its own rows.
 
     Attributes:
         epoch: Integer scalar.
@@ -175,7 +175,7 @@ class Draw:
         """Returns uniform numbers in [0, 1), `(size, length, count)`."""
         numbers = tf.random.stateless_uniform(
             [self.rows, length, count],
-            # The lower half is used by the trainer's seeds for dropout.
+            # The trainer's seeds for dropout use the lower 32,768 values.
             [(seed % 32768) * 65536 + 32768 + self.epoch, self.number],
         )
         return numbers[self.first : self.first + self.size]

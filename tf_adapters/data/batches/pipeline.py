@@ -44,9 +44,9 @@ def dataset(examples, batches, num_shards=1, shards=(0,)):
     sums over replicas are means over the batch, whatever the sizes of the
     parts.
 
-    Batches with a `size` are padded to it with rows of weight 0, and further
-    if the parts of the replicas would have unequal sizes. All shapes are then
-    static, as TPUs require.
+    A batch with a `size` is padded to this size with rows of weight 0. More
+    such rows are added if the replicas' parts would have unequal sizes. All
+    shapes are then static, as TPUs require.
 
     Args:
         examples: `Examples` from `to_tensors`.
@@ -114,8 +114,8 @@ def _filled_up(batch, num_shards):
 
 
 def _features(examples, indices, length, size, num_choices):
-    # Rows of padding repeat the first example. With a real text no output is
-    # infinite, which even a weight of 0 could not cancel.
+    # Padding rows repeat the first example: a real text gives finite outputs,
+    # and not even a weight of 0 could cancel an infinite output.
     safe_indices = tf.maximum(indices, 0)
     is_static = isinstance(length, int)
     first = indices.shape[0] if is_static else tf.size(indices, tf.int64)
@@ -149,8 +149,8 @@ def _features(examples, indices, length, size, num_choices):
 def _hidden(examples, features, draw):
     """Returns features for masked language modeling.
 
-    See `masking.hide`, and `mask_tokens.find_mask_tokens` for texts that have
-    mask tokens themselves.
+    See `masking.hide`, and, for texts that already contain mask tokens,
+    `mask_tokens.find_mask_tokens`.
     """
     indices = features["indices"]
     counts = tf.gather(examples.counts, tf.maximum(indices, 0))

@@ -22,7 +22,7 @@ from tf_adapters.data.examples import Examples
 
 @dataclasses.dataclass(frozen=True)
 class Mixture:
-    """Examples of several tasks, numbered consecutively in order of tasks.
+    """Examples of several tasks, numbered consecutively, task by task.
 
     Attributes:
         tasks: Dict from task to `Examples`.
@@ -61,7 +61,7 @@ class Mixture:
         return np.cumsum(self.sizes) - self.sizes
 
     def locate(self, batch):
-        """Returns a batch's task, and the batch with the task's own indices."""
+        """Returns a batch's task, and the batch with indices into the task."""
         number = int(
             np.searchsorted(self.starts, batch.indices[0], side="right") - 1
         )
@@ -102,8 +102,8 @@ def plan_mixture(mixture, plan, sampling, settings, seed, epoch):
 
     Args:
         mixture: `Mixture`.
-        plan: Function of a task's `Examples` and an epoch that returns the
-            epoch's list of `Batch`.
+        plan: Function that takes a task's `Examples` and an epoch, and returns
+            the epoch's list of `Batch`.
         sampling: See `probabilities`.
         settings: `TrainConfig`.
         seed: Integer.
@@ -127,16 +127,16 @@ def plan_mixture(mixture, plan, sampling, settings, seed, epoch):
 
 
 def _draw(sizes, sampling, settings, seed, epoch):
-    """Returns the index of the task of each batch of an epoch."""
+    """Returns the task index of each batch in an epoch."""
     batches = sum(math.ceil(size / settings.batch_size) for size in sizes)
     shares = probabilities(sizes, sampling, epoch, settings.epochs)
-    # Differs from the generator that orders the examples of this epoch.
+    # Not the seed of the generator that orders the examples of this epoch.
     generator = np.random.default_rng([seed, epoch, len(sizes)])
     return generator.choice(len(sizes), batches, p=shares)
 
 
 def _batches(examples, start, plan, skip):
-    """Yields a task's batches endlessly, after those of earlier epochs.
+    """Yields a task's batches endlessly, without batches of earlier epochs.
 
     Args:
         examples: The task's `Examples`.

@@ -9,7 +9,7 @@ The rule is the same for all heads, in JSON and in text. The first match counts:
    label. This applies only if no class name is a number. With the names "1",
    "2" and "3", ids and names could be confused, so `0` is an error.
 
-Ids in TensorFlow Datasets are always ids; see `tfds_rows`.
+Integers in TensorFlow Datasets are always ids; see `tfds_rows`.
 """
 
 from tf_adapters.common.errors import UserError
@@ -25,7 +25,7 @@ def class_id(value: object, labels: tuple[str, ...]) -> int | None:
         labels: Class names in the order of their ids.
 
     Raises:
-        UserError: If it is neither a name nor an id of a class.
+        UserError: If the value is neither a name nor an id of a class.
     """
     if value is None or value == "":
         return None

@@ -14,16 +14,16 @@ _NO_WORD = re.compile(r"\d+[-.]\d+")
 def parse_conllu(lines):
     """Parses CoNLL-U, https://universaldependencies.org/format.html.
 
-    Words are what has tags, so multiword tokens ("1-2"), empty nodes ("1.1"),
-    and all columns except FORM and UPOS are skipped.
+    Only words have tags, so multiword tokens ("1-2") and empty nodes ("1.1")
+    are skipped. Only the columns FORM and UPOS are read.
 
     Args:
         lines: Pairs of line number and text.
 
     Returns:
-        A list of rows, pairs of the line number of a sentence's first word and
-        a dict with `tokens` and `tags`; and a list of problems, pairs of line
-        number and text.
+        Two lists of pairs: rows, each with the line number of a sentence's
+        first word and a dict with `tokens` and `tags`; and problems, each with
+        a line number and a text.
     """
     rows, problems, words = [], [], []
     for number, line in [*lines, (0, "")]:
@@ -53,12 +53,12 @@ def parse_columns(lines):
         lines: Pairs of line number and text.
 
     Returns:
-        Rows and problems, as `parse_conllu`. Without tags, rows have `tokens`
-        only.
+        Rows and problems, as from `parse_conllu`. Without tags, rows have
+        `tokens` only.
     """
     rows, problems, words = [], [], []
     for number, line in [*lines, (0, "")]:
-        # Not at other Unicode spaces, which a word can contain.
+        # Other Unicode spaces do not separate columns: words can have them.
         columns = line.split("\t" if "\t" in line else " ")
         columns = [column.strip(" ") for column in columns]
         columns = [column for column in columns if column]

@@ -22,13 +22,13 @@ _OTHERS = ";\t"
 
 
 def find_dialect(path):
-    """Returns a CSV file's encoding and delimiter; warns if not UTF-8.
+    """Returns a CSV file's encoding and delimiter; warns unless it is UTF-8.
 
     Args:
         path: Path of the file.
 
     Raises:
-        DataError: If it cannot be read, or is in UTF-16.
+        DataError: If the file cannot be read, or is in UTF-16.
     """
     try:
         with open(path, "rb") as file:
@@ -45,7 +45,7 @@ def find_dialect(path):
     return encoding, _delimiter(header.decode(encoding, "replace"))
 
 
-@functools.cache  # Once: a file is opened for several purposes.
+@functools.cache  # Warns once, though a file is opened several times.
 def _warn_of_latin_1(path):
     _LOGGER.warning(
         "%s is not in UTF-8 and is read as Latin-1 (Windows-1252). Save it as "
@@ -57,8 +57,8 @@ def _warn_of_latin_1(path):
 def _encoding(header, rest):
     """Returns Latin-1 if all lines beyond ASCII need it, otherwise UTF-8.
 
-    A file with lines in both is read as UTF-8, and the other lines are reported
-    as errors.
+    A file with lines in both encodings is read as UTF-8, and its Latin-1 lines
+    are reported as errors.
     """
     beyond = False
     for line in itertools.chain([header], rest):
@@ -79,7 +79,7 @@ def _can_decode(line, encoding):
 
 
 def _delimiter(header):
-    """Returns a comma, unless the header has only another delimiter."""
+    """Returns a comma, unless the header has another delimiter and no comma."""
     if "," in header:
         return ","
     return next((mark for mark in _OTHERS if mark in header), ",")

@@ -18,11 +18,11 @@ from tf_adapters.data.rows import squad
 from tf_adapters.data.rows.table import Table
 
 _LOGGER = logging.getLogger(__name__)
-_MARK = b"\xef\xbb\xbf"  # Of UTF-8, at the beginning of a file.
+_MARK = b"\xef\xbb\xbf"  # UTF-8's byte order mark, at the start of a file.
 
 
 def read_file(path, text_field=None):
-    """Reads a whole file; arguments and formats are those of `open_file`.
+    """Reads a whole file; see `open_file` for arguments and formats.
 
     Raises:
         DataError: If the file is missing, has another format, or has no rows.
@@ -34,7 +34,7 @@ def read_file(path, text_field=None):
 
 
 def open_file(path, text_field=None):
-    """Opens a file in the format of its name's ending.
+    """Opens a file in the format that matches the ending of its name.
 
     - `.jsonl`: a JSON object on each line.
     - `.csv`: standard quoting, with a header line. Semicolons and Latin-1 are
@@ -48,7 +48,7 @@ def open_file(path, text_field=None):
     Args:
         path: Path of the file.
         text_field: Name of the field for the lines of a `.txt` file. `None`
-            (default) if that format cannot be read.
+            (default) rejects `.txt` files.
 
     Returns:
         A `Table`. Its `problems` are complete after all rows have been read.
@@ -90,7 +90,7 @@ def open_file(path, text_field=None):
 
 
 def open_stream(file, origin, text_field=None):
-    """Opens a stream, such as a pipe, of JSON lines or of a text on each line.
+    """Opens a stream, such as a pipe, of JSON lines or of lines of text.
 
     Args:
         file: Binary file.

@@ -22,10 +22,10 @@ def glue_names(task, split):
 
 
 def _stems(task, split):
-    """Returns the possible names of a file without suffix.
+    """Returns the possible names of a split's file, without the suffix.
 
-    Files can be named after the split or after its name in TensorFlow Datasets,
-    with `dev` or `validation`.
+    A file has the name of the split, or the split's name in TensorFlow
+    Datasets. Both names can have `dev` in place of `validation`.
     """
     stems = [split]
     named = task.all_splits.get(split, split)
@@ -70,7 +70,7 @@ def local_folder(task, data_dir):
 
 
 def _holds_prepared(task, folder):
-    """Returns whether a folder has only what TensorFlow Datasets prepared.
+    """Returns whether a folder has only data from TensorFlow Datasets.
 
     Such a folder can have the task's name, but contains only folders.
     """
@@ -81,7 +81,7 @@ def _holds_prepared(task, folder):
 
 
 def layout(task, folder):
-    """Returns a text for errors: the possible paths of a task's files."""
+    """Returns the possible paths of a task's files, a text for errors."""
     name = task.folder or task.name
     text = f"{folder}/{name}/{{train,dev,test}}.jsonl (or .csv, .tsv)"
     if task.glue:

@@ -9,7 +9,7 @@ from tf_adapters.common.text_files import parse_json
 from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.rows.class_ids import class_id
 
-# As exported taggers split. A word can contain other Unicode spaces.
+# Exported taggers split at these too. Words can contain other Unicode spaces.
 _BLANKS = re.compile(r"[ \t\n\r\f\v]+")
 
 # CoNLL-U's mark for no tag.
@@ -28,7 +28,7 @@ def list_of_texts(fields, field, task):
         task: `Task`.
 
     Raises:
-        UserError: If it is missing, empty, or not a list of texts.
+        UserError: If the field is missing or empty, or is not a list of texts.
     """
     value = fields.get(task.aliases.get(field, field), fields.get(field))
     names = task.choice_fields

@@ -34,8 +34,8 @@ def load_train_and_validation(task, data_dir=None, seed=0):
     """Loads the training and validation splits.
 
     If the data has no validation split, a tenth of the training rows is held
-    out for it. If the task has files of its own and classes, it is a tenth of
-    each class.
+    out for it. If the task has classes and files of its own, a tenth of each
+    class is held out.
 
     Args:
         task: A `Task`.

@@ -1,4 +1,4 @@
-"""Writes predictions in the format of a file's name."""
+"""Writes predictions to a file, in the format that its name implies."""
 
 import csv
 import io

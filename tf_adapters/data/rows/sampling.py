@@ -30,7 +30,7 @@ def subsample(rows, num_rows, seed):
 
 
 def at_most(rows, num_rows):
-    """Draws at most `num_rows` rows for evaluation; all if it is `None`.
+    """Draws at most `num_rows` rows for evaluation; `None` keeps all rows.
 
     The draw does not depend on the run's seed, so that runs with different
     seeds are compared on the same examples.
@@ -39,7 +39,7 @@ def at_most(rows, num_rows):
 
 
 def hold_out(rows, seed):
-    """Splits rows in two, a tenth of them held out for validation.
+    """Holds out a tenth of the rows for validation; returns both parts.
 
     Args:
         rows: List of rows.
@@ -58,10 +58,10 @@ def hold_out(rows, seed):
 
 
 def hold_out_of_each_class(rows, seed):
-    """Splits rows in two, with about a tenth of each class held out.
+    """Holds out about a tenth of each class; returns both parts of the rows.
 
-    Of a class with two rows, one is held out. Of a class with a single row,
-    none is.
+    If a class has two rows, one is held out. If it has a single row, none is
+    held out.
 
     Args:
         rows: List of rows with a class id as `label`.
@@ -99,8 +99,8 @@ def low_resource_split(
         num_validation: Integer. Defaults to the paper's 1,000.
 
     Returns:
-        Three lists of rows, for training, validation and test. Those for
-        training and validation are disjoint.
+        Three lists of rows, for training, validation and test. The training
+        and validation rows are disjoint.
 
     Raises:
         UserError: If the training set has too few rows.

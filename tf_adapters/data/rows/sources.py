@@ -29,8 +29,8 @@ class Source:
     """Where the rows of a split are.
 
     Attributes:
-        task: `Task` whose rows they are. For the training split, it is
-            `train_task` if the task has one.
+        task: `Task` of the rows. For the training split, it is the original
+            task's `train_task`, if there is one.
         split: Name of the split.
         reader: Function without arguments that returns a `Table`, or `None`
             (default) if the split is missing.
@@ -57,7 +57,7 @@ class Source:
         return self.is_there and not self.is_secret
 
     def check(self):
-        """Raises a `DataError` if the rows cannot be read; reads none."""
+        """Raises a `DataError` if there are no rows to read; reads nothing."""
         if not self.is_there:
             raise DataError(self.problem)
         if self.needs_network:
@@ -75,7 +75,7 @@ class Source:
     def rows(self):
         """Returns the rows with the task's fields and labels; see `typed_rows`.
 
-        Labels are required, except in test splits. Secret ones are ignored.
+        Labels are required, except in test splits. Secret labels are ignored.
 
         Raises:
             DataError: If the split is missing or has malformed rows.
@@ -143,7 +143,7 @@ def _in_folder(task, split, folder, names, read):
 
 
 def _prepared(task, split, data_dir):
-    """Returns a split in a folder of TensorFlow Datasets, never downloaded."""
+    """Returns a split in a TensorFlow Datasets folder, without downloading."""
     prepared = tfds_rows.find_prepared(task, data_dir)
     if prepared is None or split not in task.all_splits:
         problem = (

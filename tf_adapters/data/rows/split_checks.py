@@ -13,8 +13,8 @@ _MAX_NAMED = 5
 def labeled_rows(rows, split, task):
     """Returns the rows with labels; warns if some are left out.
 
-    A split without any label is common, because labels can be secret. The
-    warning for it is logged only if the task has files of its own.
+    A whole split without labels is common, because labels can be secret. It
+    causes a warning only if the task has files of its own.
 
     Args:
         rows: List of rows of one split.
@@ -22,8 +22,8 @@ def labeled_rows(rows, split, task):
         task: `Task`.
 
     Returns:
-        List of rows with a label. Empty if no row has a label, or no word a
-        tag. All rows if the task has no labels.
+        List of rows with a label. Empty if no row has a label, or no word has
+        a tag. All rows if the task has no labels.
     """
     if task.kind.label == "none":
         return rows
@@ -77,7 +77,7 @@ def _lacks_tags(rows, task):
 def warn_of_overlap(rows, task):
     """Warns of training texts in other splits, and of untrained classes.
 
-    A few of either can be legitimate, so the warnings give their number, and
+    A few such rows can be legitimate, so the warnings give their number, and
     all rows are kept.
 
     Args:
@@ -90,7 +90,7 @@ def warn_of_overlap(rows, task):
 
 
 def _warn_of_repeated(rows, split, task):
-    # Keeps no set of the training rows, of which there can be many.
+    # Makes no set of all training rows, because there can be many.
     here = {_texts(row, task) for row in rows[split]}
     here &= {t for row in rows["train"] if (t := _texts(row, task)) in here}
     repeated = [row for row in rows[split] if _texts(row, task) in here]

@@ -1,4 +1,4 @@
-"""Loads the rows that a run trains and is evaluated on.
+"""Loads the rows for a run's training and evaluation.
 
 Does not import TensorFlow, so that missing or malformed data stops a run within
 seconds.
@@ -10,8 +10,8 @@ from tf_adapters.data.rows import split_checks
 from tf_adapters.data.rows import table_checks
 from tf_adapters.data.rows.sources import find_source
 
-# Splits that a run can be evaluated on, by their names in its result. Only MNLI
-# has `validation_mismatched`.
+# Splits that a run can be evaluated on, with their names in the run's result.
+# Only MNLI has `validation_mismatched`.
 EVALUATED = ("validation", "validation_mismatched", "test")
 
 
@@ -30,7 +30,7 @@ def resolve_labels(task, data):
 
 
 def load_rows(task, data, seed=0):
-    """Returns a dict from split to rows, checked.
+    """Loads and checks rows, and returns a dict from split to rows.
 
     `test` has only rows with labels, and is missing if there are none.
     MNLI's `validation_mismatched` is included if the data has it.
@@ -41,7 +41,7 @@ def load_rows(task, data, seed=0):
     Args:
         task: `Task` with its class names.
         data: `DataConfig`.
-        seed: Integer. Chooses the rows of samples. Defaults to 0.
+        seed: Integer. Determines which rows are drawn. Defaults to 0.
 
     Raises:
         DataError: If a split is missing, has malformed rows, or has no tags.

@@ -65,7 +65,7 @@ def parse_answers(value):
 
 
 def _one_by_one(texts, starts):
-    """Combines a list of texts and one of starts into a list of answers."""
+    """Combines a list of texts and a list of starts to a list of answers."""
     are_lists = isinstance(texts, list) and isinstance(starts, list)
     if not are_lists or len(texts) != len(starts):
         raise UserError(

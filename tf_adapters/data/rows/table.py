@@ -14,8 +14,8 @@ class Table:
 
     Attributes:
         origin: Name of the file in error messages.
-        rows: Pairs of line number and dict of fields. A list, or, from
-            `open_file`, possibly an iterator that adds to `problems`.
+        rows: Pairs of line number and dict of fields. A list, or an iterator
+            that adds to `problems` as rows are read.
         columns: Names in the header line, or `None` (default) if there is no
             header.
         problems: Pairs of line number and a text that says what is wrong.

@@ -1,7 +1,7 @@
 """Checks a table of texts and labels, and finds its classes.
 
-Whole numbers are class names if there are at most 100 different ones. Numbers
-with a fraction, or more values, are an error, which suggests regression.
+Labels can be whole numbers if there are at most 100 different numbers. More
+numbers, or numbers with a fraction, raise an error that suggests regression.
 """
 
 import collections

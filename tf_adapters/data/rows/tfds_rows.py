@@ -1,7 +1,7 @@
 """Reads rows from TensorFlow Datasets.
 
-Prepared files come first. If there are none, the data is downloaded, or, if no
-network answers, an error says what to do.
+Prepared files are read if there are any. Otherwise the data is downloaded. If
+no network answers, an error says what to do.
 """
 
 import logging
@@ -56,7 +56,7 @@ def read_prepared(task, split, path):
         path: Path from `find_prepared`.
 
     Returns:
-        A `Table` with class names as labels, and row numbers.
+        A `Table` with row numbers, and class names as labels.
     """
     import tensorflow_datasets as tfds
 
@@ -64,7 +64,7 @@ def read_prepared(task, split, path):
 
 
 def check_network(task):
-    """Raises a `DataError` if no network answers, after at most ten seconds."""
+    """Raises a `DataError` if no network answers within ten seconds."""
     if not network.answers(*_HOSTS):
         raise DataError(_no_data(task, "and there is no network"))
 
@@ -178,7 +178,7 @@ def _plain(value, language=""):
 
 
 def _label(value, names, task):
-    """Converts a label; classes become names, which do not depend on ids."""
+    """Converts a label; class ids become names, because ids can differ."""
     kind = task.kind.label
     if kind == "choice":
         # The index of a choice, even if the data set has names for indices.

@@ -1,4 +1,4 @@
-"""Converts the rows of a table to a task's, and reports all problems."""
+"""Converts a table's rows to rows of a task, and reports all problems."""
 
 import math
 
@@ -27,8 +27,8 @@ def typed_rows(table, task, labels="required"):
         each word; a list of answers; or `None` for no label.
 
     Raises:
-        DataError: If there are no rows, or with the first ten problems of the
-            file.
+        DataError: If there are no rows, or if any row is malformed. The error
+            lists the first ten problems.
     """
     if task.kind.label == "none":
         labels = "ignored"
@@ -50,9 +50,9 @@ def _typed(table, task, labels):
 
 
 def _missing_column(table, task, labels):
-    """Returns the problem with the header, or `None`.
+    """Returns what is wrong with the header, or `None`.
 
-    Otherwise each row would report it again.
+    Without this check each row would report the problem again.
     """
     if table.columns is None:
         return None

@@ -12,10 +12,10 @@ _SPLITS = ("test", "validation")
 
 
 def load_languages(task, data):
-    """Loads the rows that each of `data.eval_languages` is evaluated on.
+    """Loads the evaluation rows of each language in `data.eval_languages`.
 
-    These are rows of the test split (He et al. 2021, section 4), or, if a
-    language has no labels there, of the validation split.
+    These are rows of the test split (He et al. 2021, section 4). If a language
+    has no labels there, they are rows of the validation split.
 
     Args:
         task: `Task` with languages.
@@ -23,7 +23,7 @@ def load_languages(task, data):
 
     Returns:
         Dict from language to a pair of the split's name and its rows. Empty if
-        `data.eval_languages` is.
+        `data.eval_languages` is empty.
 
     Raises:
         UserError: If the task has a single language, or the data of a language
@@ -37,7 +37,7 @@ def load_languages(task, data):
 
 
 def _load(task, data_dir):
-    """Returns the first split with labels, and its rows with labels."""
+    """Returns the first split with labels, and its labeled rows."""
     # If there is no split, the error is about the test split.
     test = find_source(task, "test", data_dir)
     for source in _sources(task, data_dir) or [test]:
@@ -66,7 +66,7 @@ def _languages(task, data):
 
 
 def _sources(task, data_dir):
-    """Returns the splits that can have labels, the preferred one first."""
+    """Returns the splits that can have labels, in order of preference."""
     found = [find_source(task, split, data_dir) for split in _SPLITS]
     return [source for source in found if source.may_have_labels]
 
@@ -80,9 +80,9 @@ def summarize(task, metrics):
             of metrics.
 
     Returns:
-        Dict with `metric`, the name of the task's first metric; its average
-        over each group of languages; and `languages`, a dict from language to
-        its split and metrics.
+        Dict with `metric`, the name of the task's first metric; the metric's
+        average over each group of languages; and `languages`, a dict from
+        language to its split and metrics.
     """
     name = task.metrics[0]
     values = {language: m[name] for language, (_, m) in metrics.items()}

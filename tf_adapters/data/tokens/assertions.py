@@ -8,8 +8,8 @@ from tf_adapters.common.errors import UserError
 def after(assertions, tensors):
     """Returns tensors that can be read only after the assertions have passed.
 
-    An operation that reads bad input can end the process, and without a
-    dependency the assertion could run after it.
+    An operation that reads bad input can end the process. Without a dependency
+    the operation could run before the assertion.
 
     Args:
         assertions: List of operations from `tf.debugging.Assert`.
@@ -26,8 +26,8 @@ def same_number_of_rows(tensors):
         tensors: Dict from name to tensor `(batch, ...)`.
 
     Raises:
-        UserError: If the batch sizes are known and differ. If they are unknown
-            in a graph, running it raises `tf.errors.InvalidArgumentError`.
+        UserError: If the batch sizes are known and differ. If a graph does not
+            know them, it raises `tf.errors.InvalidArgumentError` when it runs.
     """
     expected = (
         "Expected the same number of rows in "

@@ -1,10 +1,10 @@
-"""Converts a packer to one that works in a graph."""
+"""Converts a packer to an equivalent packer that works in a graph."""
 
 from tf_adapters.data.tokens.packing import TextPacker
 
 
 def in_graph(packer):
-    """Returns a packer with the same ids that works in a graph, or `None`.
+    """Returns an equivalent packer that works in a graph, or `None`.
 
     Args:
         packer: `TextPacker`.

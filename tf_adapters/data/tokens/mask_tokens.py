@@ -1,4 +1,4 @@
-"""Tokenizes texts that contain mask tokens, whose words are to be predicted."""
+"""Tokenizes texts that contain mask tokens for a model to fill in."""
 
 import re
 
@@ -56,5 +56,5 @@ def find_mask_tokens(features, mask_id, max_masks):
 def count_mask_tokens(features, mask_id):
     """Returns the largest number of mask tokens in a row, a scalar tensor."""
     is_mask = tf.cast(features["token_ids"] == mask_id, tf.int32)
-    # The padding makes it 0 for a batch without rows.
+    # The padding makes the result 0 for a batch without rows.
     return tf.reduce_max(tf.pad(tf.reduce_sum(is_mask, axis=1), [[0, 1]]))

@@ -63,7 +63,7 @@ def _encode(tokenizer, texts):
 
 def _word_piece(tokenizer):
     tokens = tokenizer.get_vocabulary()
-    # Our own class cleans texts itself, and turns this off in KerasHub's.
+    # Our own class cleans texts itself, and turns off KerasHub's cleaning.
     lowercase = getattr(tokenizer, "lowercases", tokenizer.lowercase)
     strip = getattr(tokenizer, "strips_accents", tokenizer.strip_accents)
     built = tokenizers.Tokenizer(
@@ -85,7 +85,7 @@ def _word_piece(tokenizer):
 
 
 def _byte_pair(tokenizer):
-    # A file of merges can begin with a line with its version.
+    # A file of merges can begin with a line that gives its version.
     merges = [
         tuple(merge.split(" "))
         for merge in tokenizer.merges
@@ -114,7 +114,7 @@ def _sentence_piece(tokenizer, texts):
         # The library's offsets are in bytes.
         lengths = [len(character.encode()) for character in text]
         indices = np.repeat(np.arange(len(text) + 1), [*lengths, 1])
-        # KerasHub adds one to all ids, and moves the unknown token's.
+        # KerasHub adds one to all ids, and moves the id of the unknown token.
         shifted = [(unknown if i == 0 else i) + 1 for i in row]
         found.append((shifted, np.stack([indices[begin], indices[end]], -1)))
     return found

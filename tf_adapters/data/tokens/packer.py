@@ -80,7 +80,7 @@ class Packer:
         return min(self.max_length, sequence_length)
 
     def tokenize_with_offsets(self, texts):
-        """Returns tokens and offsets; see `offsets`. Not in a graph."""
+        """Returns tokens and offsets, but not in a graph; see `offsets`."""
         return offsets.tokenize_with_offsets(self.tokenizer, texts)
 
     @property

@@ -5,8 +5,9 @@ same in all three: tokens, truncated to the maximum length, with special tokens
 around them. If two texts are too long together, tokens are taken from each in
 turn until the length is reached (round robin, as in KerasHub's
 `MultiSegmentPacker`). `longest_first` in transformers gives the same result,
-except for an odd token that is left: it goes to the longer text, or to the
-second if both are equally long. Here it goes to the first.
+except where an odd number of tokens fits. There the last token goes to the
+longer text, or to the second text if both are equally long. Here it goes to the
+first text.
 """
 
 import numpy as np
@@ -31,9 +32,9 @@ class TextPacker(Packer):
         tokenizer: Tokenizer from `load_encoder`.
         max_length: Largest number of tokens, including special tokens.
         takes_segments: Whether the encoder takes segment ids, as in
-            `encoder.takes_segments`. `None` (default) assumes the tokenizer's
-            own model. This is wrong for a BERT with the vocabulary of XLM-R,
-            which has no segments (multilingual-e5).
+            `encoder.takes_segments`. `None` (default) assumes the model that
+            the tokenizer was made for. This is wrong for a BERT with XLM-R's
+            vocabulary (multilingual-e5), because XLM-R has no segments.
 
     Raises:
         UserError: If `max_length` is not an integer or has no room for text.
@@ -135,8 +136,8 @@ class TextPacker(Packer):
 
         Returns:
             Two lists with an unpadded int32 array for each row: token ids,
-            including special tokens, and segment ids. The second is `None` if
-            the encoder has no segments.
+            including special tokens, and segment ids. The second list is
+            `None` if the encoder has no segments.
         """
         ids, segments = [], []
         with progress_bar.progress_bar(
@@ -199,7 +200,7 @@ class TextPacker(Packer):
         return rows, first_lengths
 
     def _join(self, parts):
-        """Joins ragged tokens with lists of ids, repeated for each row."""
+        """Joins ragged tokens with lists of ids, which each row repeats."""
         (ragged, *_) = [p for p in parts if isinstance(p, tf.RaggedTensor)]
         count = ragged.nrows()
         return tf.concat(

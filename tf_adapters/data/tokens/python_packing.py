@@ -8,7 +8,7 @@ from tf_adapters.data.tokens.packer import not_texts
 
 
 class PythonPacker(Packer):
-    """Packs batches of texts in Python, with the results of `TextPacker`.
+    """Packs batches of texts in Python, with the same results as `TextPacker`.
 
     Args:
         tokenizer: Tokenizer that returns a list of ids for each text, as from

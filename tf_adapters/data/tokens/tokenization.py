@@ -37,8 +37,8 @@ class Tokenization:
     def __call__(self, texts):
         if not getattr(self.tokenizer, "add_prefix_space", False):
             return self._tokens(texts)
-        # KerasHub adds a space before every text. The original tokenizer adds
-        # it only if there is none, and not to an empty text.
+        # KerasHub adds a space before every text. The original tokenizer does
+        # not, if the text begins with a space or is empty.
         tokens = self._tokens(tf.strings.regex_replace(texts, "^ ", ""))
         lengths = tf.where(texts == "", 0, tokens.row_lengths())
         is_kept = tf.repeat(texts != "", tokens.row_lengths())

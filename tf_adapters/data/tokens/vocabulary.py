@@ -3,8 +3,8 @@
 import numpy as np
 from tokenizers import decoders
 
-# Marks in tokens: of byte-level BPE and of SentencePiece for the space before a
-# word, and of WordPiece for the continuation of a word.
+# Marks in tokens. In byte-level BPE and SentencePiece, a mark means a space
+# before a word. In WordPiece, it means that a word continues.
 _BYTE_SPACE, _SPACE, _INSIDE = "\u0120", "\u2581", "##"
 
 
@@ -20,7 +20,7 @@ def tokens_of(tokenizer):
 
 
 def continues_word(tokenizer):
-    """Returns whether each token continues a word, a boolean array by id."""
+    """Returns a boolean array by id: whether a token continues a word."""
     tokens = tokens_of(tokenizer)
     mark = _mark(tokens)
     marked = np.array([token.startswith(mark) for token in tokens])

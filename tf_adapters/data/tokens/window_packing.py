@@ -31,7 +31,7 @@ def pack_windows(packer, texts, windows):
 
 
 def _cut(tokens, windows, room):
-    """Returns the tokens of all windows, and the number of each text's windows.
+    """Returns the tokens of all windows, and each text's number of windows.
 
     Args:
         tokens: Ragged tensor `(batch, tokens)`.
@@ -40,7 +40,7 @@ def _cut(tokens, windows, room):
     """
     step = windows.step(room)
     lengths = tokens.row_lengths()
-    # The number of windows after the first that are needed for all tokens.
+    # The number of windows that all tokens need in addition to the first.
     further = -(-tf.maximum(lengths - room, 0) // step)
     counts = tf.minimum(1 + further, windows.count)
     starts = tf.ragged.range(counts) * step

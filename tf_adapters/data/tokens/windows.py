@@ -20,7 +20,7 @@ class Windows:
         count: Largest number of windows of a text. Tokens after the last
             window are dropped.
         stride: Number of tokens between the starts of two windows. `None`
-            (default) for three quarters of the tokens that fit into one.
+            (default) for three quarters of the tokens that fit into a window.
     """
 
     count: int
@@ -59,7 +59,7 @@ class Windows:
         return list(itertools.islice(found, self.count)) or [slice(0, 0)]
 
     def reach(self, room):
-        """Returns the largest number of a text's tokens in its windows."""
+        """Returns the largest number of tokens that a text's windows cover."""
         return (self.count - 1) * self.step(room) + room
 
 
@@ -87,7 +87,7 @@ def tokenize_windows(packer, texts, windows):
     Returns:
         Two lists: token ids, including special tokens, and segment ids. Each
         has a list for each text, with an int32 array for each window. The
-        second is `None` if the encoder has no segments.
+        second list is `None` if the encoder has no segments.
     """
     special, room = packer.special_tokens, packer.max_length - 2
     ids, lengths = [], []

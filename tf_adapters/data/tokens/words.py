@@ -9,8 +9,8 @@ _WORDS_AT_ONCE = 4096
 def tokenize_words(packer, words):
     """Returns an int32 array of at least one token for each word.
 
-    Words are tokenized as after a space. A word without tokens, such as a
-    single control character, becomes the unknown token.
+    Words are tokenized as if they followed a space. A word without tokens, such
+    as a single control character, becomes the unknown token.
 
     Args:
         packer: `TextPacker` or `PythonPacker`.
@@ -27,10 +27,10 @@ def tokenize_words(packer, words):
 
 
 def word_prefix(tokenizer):
-    """Returns the prefix with which a word is tokenized as within a text.
+    """Returns a prefix with which a word is tokenized as if inside a text.
 
-    In byte-level BPE, tokens after a space differ. It makes no difference to
-    other tokenizers.
+    In byte-level BPE, a word has different tokens after a space. For other
+    tokenizers the prefix makes no difference.
     """
     return "" if getattr(tokenizer, "add_prefix_space", False) else " "
 
@@ -43,7 +43,7 @@ def unknown_id(tokenizer):
 
 
 def windows(lengths, room):
-    """Yields consecutive slices of all words, each of which fits a window.
+    """Yields consecutive slices of the words; each fits into a window.
 
     A word that is longer than a window gets a slice of its own.
 

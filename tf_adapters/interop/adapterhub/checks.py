@@ -2,6 +2,7 @@
 
 from pathlib import Path
 import re
+from typing import Any
 
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
@@ -10,7 +11,9 @@ from tf_adapters.common.errors import cut
 from tf_adapters.interop.formats import SETUP_FILE
 
 
-def check_embeddings(method, shape):
+def check_embeddings(
+    method: methods.Method, shape: methods.EncoderShape
+) -> None:
     """Raises a `UserError` if the two libraries attach a method differently.
 
     The embeddings of some encoders, such as ELECTRA's small models, are
@@ -31,7 +34,7 @@ def check_embeddings(method, shape):
         )
 
 
-def check_name(name):
+def check_name(name: str) -> None:
     """Raises an `AdapterError` if a name is invalid for PyTorch's modules."""
     if not _is_name(name):
         raise AdapterError(
@@ -41,10 +44,10 @@ def check_name(name):
         )
 
 
-def folder_within(folder, name, what):
+def folder_within(folder: Path, name: Any, what: str) -> Path:
     """Returns the path of a folder that is named in a setup.
 
-    The folder must be in the setup's own. Otherwise a downloaded setup could
+    The folder must be in the setup's folder. Otherwise a downloaded setup could
     read any folder of this machine.
 
     Args:
@@ -65,7 +68,7 @@ def folder_within(folder, name, what):
     return check_no_link(Path(folder) / name)
 
 
-def check_no_link(path):
+def check_no_link(path: Path) -> Path:
     """Returns the path, or raises an `AdapterError` if it is a link."""
     if path.is_symlink():
         raise AdapterError(
@@ -75,5 +78,5 @@ def check_no_link(path):
     return path
 
 
-def _is_name(name):
+def _is_name(name: object) -> bool | re.Match[str] | None:
     return isinstance(name, str) and re.fullmatch(r"[^.,/\\\0]+", name)

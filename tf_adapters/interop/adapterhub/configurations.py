@@ -1,6 +1,10 @@
-"""Converts methods to AdapterHub's configurations and back, by the table."""
+"""Converts methods to AdapterHub's configurations and back; see `table`."""
+
+from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
@@ -11,15 +15,25 @@ from tf_adapters.interop.adapterhub import table
 from tf_adapters.interop.method_table import as_number
 from tf_adapters.methods.support import bottleneck_slots
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-def read_method(config, width, version, source="The configuration"):
+    from tf_adapters.interop.tensor_names import TensorName
+
+
+def read_method(
+    config: dict[str, Any],
+    width: int,
+    version: tuple[int, ...],
+    source: str | Path = "The configuration",
+) -> methods.Method:
     """Returns the method that a configuration describes.
 
     Args:
         config: Dict, the value of `config` in `adapter_config.json`.
         width: Width of the encoder.
         version: Tuple of integers, the version of `adapters`. Empty for files
-            without one.
+            without a version.
         source: Path of the file, for errors.
 
     Raises:
@@ -49,14 +63,16 @@ def read_method(config, width, version, source="The configuration"):
     return methods.Union((method, coupling))
 
 
-def _in_todays_keys(given, version):
+def _in_todays_keys(
+    given: dict[str, Any], version: tuple[int, ...]
+) -> dict[str, Any]:
     """Returns a configuration with the keys and meanings of today's version."""
     config = {k: v for k, v in given.items() if k not in keys.OLD_KEYS}
     if old := given.get("invertible_adapter"):
         config["inv_adapter"] = old["block_type"]
         config["inv_adapter_reduction_factor"] = old["reduction_factor"]
     if not version and str(config.get("non_linearity")).lower() == "gelu":
-        # Files without a version mean the tanh approximation.
+        # In files without a version, this means the tanh approximation.
         config["non_linearity"] = "gelu_new"
     is_lora = config.get("architecture") == "lora"
     if is_lora and (0,) <= version < (1, 1, 0):
@@ -69,7 +85,7 @@ def _in_todays_keys(given, version):
     return config
 
 
-def _units(config, width):
+def _units(config: dict[str, Any], width: int) -> int:
     factor = config.get("reduction_factor", keys.BOTTLENECK["reduction_factor"])
     factors = list(factor.values()) if isinstance(factor, dict) else [factor]
     units = {max(1, int(width // float(one))) for one in factors}
@@ -81,7 +97,7 @@ def _units(config, width):
     return units.pop()
 
 
-def write_method(method, width):
+def write_method(method: methods.Method, width: int) -> dict[str, Any]:
     """Returns the configuration that describes a method.
 
     Args:
@@ -99,17 +115,17 @@ def write_method(method, width):
     if not hasattr(method, "reduction_factor"):
         return entry.write(method, "AdapterHub")
     units = bottleneck_slots.width_of_bottleneck(method, width)
-    # The library truncates width / factor; adding 0.5 makes it `units` again.
+    # The library truncates width / factor; the 0.5 makes the result `units`.
     factor = width / (units + 0.5) if width % units else width // units
     method = dataclasses.replace(method, units=units, reduction_factor=None)
     return entry.write(method, "AdapterHub") | {"reduction_factor": factor}
 
 
-def _refusal(what):
+def _refusal(what: str) -> AdapterError:
     return AdapterError(f"AdapterHub's format cannot store {what}.")
 
 
-def _write_union(method, width):
+def _write_union(method: methods.Union, width: int) -> dict[str, Any]:
     parts = {type(part): part for part in method.parts}
     if len(parts) < len(method.parts):
         raise _refusal("two parts of one kind in a union")
@@ -131,7 +147,9 @@ def _write_union(method, width):
     return {"architecture": "union", "configs": configs}
 
 
-def tensor_names(method, place):
+def tensor_names(
+    method: methods.Method, place: names.Place
+) -> list[TensorName]:
     """Returns the `TensorName`s of all tensors that a method trains.
 
     Args:

@@ -1,8 +1,12 @@
 """Reads and writes folders with one adapter of AdapterHub's `adapters`."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 import re
+from typing import TYPE_CHECKING
+from typing import Any
 
 import safetensors.numpy
 
@@ -20,6 +24,11 @@ from tf_adapters.interop.architectures import check_encoder
 from tf_adapters.interop.torch_file import read_torch_file
 from tf_adapters.methods.union import without_map
 
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tf_adapters.interop.architectures import Architecture
+
 HEAD_FILE = "head_config.json"
 # Version of the library that written folders claim.
 VERSION = "adapters.1.3.0"
@@ -33,7 +42,7 @@ _OLD_NAMES = {
 }
 
 
-def weights_file(folder, stem):
+def weights_file(folder: Path, stem: str) -> Path:
     """Returns the path of `{stem}.safetensors` if it exists, or of the `.bin`.
 
     Args:
@@ -44,14 +53,20 @@ def weights_file(folder, stem):
     return safe if safe.exists() else Path(folder) / f"pytorch_{stem}.bin"
 
 
-def read_weights(path):
+def read_weights(path: Path) -> dict[str, np.ndarray]:
     """Reads a safetensors or PyTorch file into a dict from name to array."""
     if path.suffix == ".bin":
         return read_torch_file(path)
     return adapter_folder.read_tensors(path)
 
 
-def read_adapter(folder, config, shape, architecture, with_head=True):
+def read_adapter(
+    folder: Path,
+    config: dict[str, Any],
+    shape: methods.EncoderShape,
+    architecture: Architecture,
+    with_head: bool = True,
+) -> tuple[methods.Method, dict[str, Any] | None, dict[str, np.ndarray], Path]:
     """Reads an adapter folder.
 
     Args:
@@ -91,11 +106,11 @@ def read_adapter(folder, config, shape, architecture, with_head=True):
     return method, head, {**ours, **of_head}, path
 
 
-def _has_head(folder):
+def _has_head(folder: Path) -> bool:
     """Returns whether a folder has a head.
 
     Raises:
-        AdapterError: If it has the head's tensors without the configuration.
+        AdapterError: If it has a head's tensors but no configuration of it.
     """
     if (folder / HEAD_FILE).exists():
         return True
@@ -107,11 +122,11 @@ def _has_head(folder):
     return False
 
 
-def _version(config):
+def _version(config: dict[str, Any]) -> tuple[int, ...]:
     """Returns the version of `adapters` that wrote a file, as a tuple.
 
-    Versions of its predecessor, `adapter-transformers`, begin with -1, so that
-    they sort first. Its earliest versions wrote no version; the tuple is empty.
+    For the predecessor, `adapter-transformers`, the tuple begins with -1, so
+    that it sorts first. If the file has no version, the tuple is empty.
     """
     version = config.get("version")
     if not version:
@@ -120,8 +135,10 @@ def _version(config):
     return numbers if str(version).startswith("adapters.") else (-1, *numbers)
 
 
-def normalized(tensors, architecture):
-    """Renames tensors as in the newest version, with the encoder's prefix."""
+def normalized(
+    tensors: dict[str, np.ndarray], architecture: Architecture
+) -> dict[str, np.ndarray]:
+    """Renames tensors to the newest names, with the encoder's prefix."""
     found = {}
     for name, tensor in tensors.items():
         for old, new in _OLD_NAMES.items():
@@ -134,8 +151,10 @@ def normalized(tensors, architecture):
     return found
 
 
-def _without_missing_coupling(method, tensors):
-    """Drops the coupling from a method if it has no tensors.
+def _without_missing_coupling(
+    method: methods.Method, tensors: dict[str, np.ndarray]
+) -> methods.Method:
+    """Drops the coupling from a method if there are no tensors for it.
 
     Version 1 also wrote a language adapter's coupling into the configurations
     of task adapters.
@@ -144,19 +163,28 @@ def _without_missing_coupling(method, tensors):
     return method if has_coupling else without_map(method)
 
 
-def read_head(folder, shape, architecture):
+def read_head(
+    folder: Path, shape: methods.EncoderShape, architecture: Architecture
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Reads a head's configuration and tensors; see `read_adapter`."""
     head, names, start = adapterhub_heads.read_head(
         folder / HEAD_FILE, shape, architecture
     )
     path = weights_file(folder, "model_head")
     tensors = read_weights(path)
-    # The library also writes heads whose names begin with this one's.
+    # The library also writes heads whose names begin with this head's name.
     tensors = {k: v for k, v in tensors.items() if k.startswith(start)}
     return head, tensor_names.to_ours(names, tensors, path)
 
 
-def write_adapter(folder, name, config, tensors, shape, architecture):
+def write_adapter(
+    folder: Path,
+    name: str,
+    config: dict[str, Any],
+    tensors: dict[str, np.ndarray],
+    shape: methods.EncoderShape,
+    architecture: Architecture,
+) -> None:
     """Writes an adapter and its head in the library's format.
 
     Args:
@@ -194,7 +222,14 @@ def write_adapter(folder, name, config, tensors, shape, architecture):
     safetensors.numpy.save_file(found, folder / "adapter.safetensors")
 
 
-def write_head(folder, name, config, tensors, facts, architecture):
+def write_head(
+    folder: Path,
+    name: str,
+    config: dict[str, Any],
+    tensors: dict[str, np.ndarray],
+    facts: dict[str, Any],
+    architecture: Architecture,
+) -> list[tensor_names.TensorName]:
     """Writes a head, and returns its `TensorName`s.
 
     Args:
@@ -217,8 +252,12 @@ def write_head(folder, name, config, tensors, facts, architecture):
     return names
 
 
-def facts_of(config, shape, architecture):
-    """Returns the facts about the encoder in all the library's JSON files."""
+def facts_of(
+    config: dict[str, Any],
+    shape: methods.EncoderShape,
+    architecture: Architecture,
+) -> dict[str, Any]:
+    """Returns the facts that all JSON files of the library state."""
     return {
         "hidden_size": shape.width,
         "model_class": f"{architecture.class_name}AdapterModel",
@@ -228,13 +267,18 @@ def facts_of(config, shape, architecture):
     }
 
 
-def write_json(path, config):
+def write_json(path: Path, config: dict[str, Any]) -> None:
     """Writes a configuration as JSON, formatted as by the library."""
     text = json.dumps(config, indent=2, sort_keys=True)
     path.write_text(f"{text}\n", encoding="utf-8")
 
 
-def _check_blocks(tensors, shape, architecture, source):
+def _check_blocks(
+    tensors: dict[str, np.ndarray],
+    shape: methods.EncoderShape,
+    architecture: Architecture,
+    source: Path,
+) -> None:
     """Raises an `AdapterError` if an adapter is for a deeper encoder."""
     pattern = rf"{re.escape(architecture.blocks)}\.(\d+)\."
     blocks = [re.search(pattern, name) for name in tensors]

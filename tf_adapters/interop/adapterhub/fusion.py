@@ -1,6 +1,10 @@
 """Reads and writes AdapterFusion with its members, as AdapterHub's setups."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 import safetensors.numpy
 
@@ -17,6 +21,11 @@ from tf_adapters.interop.adapterhub.names import Place
 from tf_adapters.interop.formats import SETUP_FILE
 from tf_adapters.interop.formats import read_json
 
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tf_adapters.interop.architectures import Architecture
+
 _FUSION_FILE = "adapter_fusion_config.json"
 # Settings that only have one value in our fusion.
 _FIXED = {
@@ -29,7 +38,19 @@ _FIXED = {
 }
 
 
-def read_fusion(folder, setup, shape, architecture, with_head=True):
+def read_fusion(
+    folder: Path,
+    setup: dict[str, Any],
+    shape: methods.EncoderShape,
+    architecture: Architecture,
+    with_head: bool = True,
+) -> tuple[
+    methods.Fusion,
+    dict[str, Any] | None,
+    dict[str, np.ndarray],
+    Path,
+    list[Path],
+]:
     """Reads the folder of a fusion, a setup with all its adapters.
 
     Args:
@@ -82,7 +103,7 @@ def read_fusion(folder, setup, shape, architecture, with_head=True):
     return method, head, {**tensors, **of_head}, path, files
 
 
-def _members_of(setup, folder):
+def _members_of(setup: dict[str, Any], folder: Path) -> list[Any]:
     tree = setup["adapter_setup"]
     leaves = [child.get("children") for child in tree["children"]]
     is_flat = all(child.get("type") == "single" for child in tree["children"])
@@ -95,7 +116,9 @@ def _members_of(setup, folder):
     return [leaf[0] for leaf in leaves]
 
 
-def _fusion_method(config, members, names):
+def _fusion_method(
+    config: dict[str, Any], members: list[methods.Method], names: list[str]
+) -> methods.Fusion:
     for key, value in _FIXED.items():
         if config.get(key, value) != value:
             raise AdapterError(
@@ -126,7 +149,9 @@ def _fusion_method(config, members, names):
     )
 
 
-def _fusion_names(method, place):
+def _fusion_names(
+    method: methods.Fusion, place: Place
+) -> list[tensor_names.TensorName]:
     """Returns the fusion's `TensorName`s.
 
     Args:
@@ -144,7 +169,7 @@ def _fusion_names(method, place):
     return place.in_blocks(method, modules, weights)
 
 
-def _biases_of_keys(names):
+def _biases_of_keys(names: list[tensor_names.TensorName]) -> list[str]:
     """Returns the library's names of the biases of the keys.
 
     They add the same number to the scores of all members, which the softmax
@@ -154,11 +179,16 @@ def _biases_of_keys(names):
     return [n.replace("weight", "bias") for n in theirs if ".key.weight" in n]
 
 
-def _fusion_tensors(method, tensors, place, path):
+def _fusion_tensors(
+    method: methods.Fusion,
+    tensors: dict[str, np.ndarray],
+    place: Place,
+    path: Path,
+) -> dict[str, np.ndarray]:
     names = _fusion_names(method, place)
     tensors = adapterhub_folder.normalized(tensors, place.architecture)
     biases = _biases_of_keys(names)
-    # The library also writes fusions whose names begin with this one's.
+    # The library also writes fusions whose names begin with this name.
     tensors = {
         key: value
         for key, value in tensors.items()
@@ -168,7 +198,12 @@ def _fusion_tensors(method, tensors, place, path):
     return tensor_names.to_ours(names, tensors, path)
 
 
-def _head_of_setup(setup, folder, shape, architecture):
+def _head_of_setup(
+    setup: dict[str, Any],
+    folder: Path,
+    shape: methods.EncoderShape,
+    architecture: Architecture,
+) -> tuple[dict[str, Any] | None, dict[str, np.ndarray]]:
     name = setup.get("head_setup")
     if not isinstance(name, str):
         return None, {}
@@ -182,7 +217,14 @@ def _head_of_setup(setup, folder, shape, architecture):
     return adapterhub_folder.read_head(of_head, shape, architecture)
 
 
-def write_fusion(folder, config, tensors, members, shape, architecture):
+def write_fusion(
+    folder: Path,
+    config: dict[str, Any],
+    tensors: dict[str, np.ndarray],
+    members: list[tuple[str, dict[str, Any], dict[str, np.ndarray]]],
+    shape: methods.EncoderShape,
+    architecture: Architecture,
+) -> None:
     """Writes a fusion with its members as a setup.
 
     Args:

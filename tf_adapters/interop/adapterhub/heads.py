@@ -1,5 +1,10 @@
 """Converts AdapterHub's `head_config.json` to our heads and back."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.interop import heads
@@ -7,6 +12,13 @@ from tf_adapters.interop import masked_lm
 from tf_adapters.interop.architectures import check_encoder
 from tf_adapters.interop.formats import read_json
 from tf_adapters.interop.heads import HeadForm
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tf_adapters.interop.architectures import Architecture
+    from tf_adapters.interop.tensor_names import TensorName
+    from tf_adapters.methods.method import EncoderShape
 
 _HEAD_TYPES = {
     "text": "classification",
@@ -18,7 +30,9 @@ _KINDS = {head_type: kind for kind, head_type in _HEAD_TYPES.items()}
 _KINDS["multilabel_classification"] = "text"
 
 
-def read_head(path, shape, architecture):
+def read_head(
+    path: Path, shape: EncoderShape, architecture: Architecture
+) -> tuple[dict[str, Any], list[TensorName], str]:
     """Reads the configuration of a head.
 
     Args:
@@ -42,8 +56,10 @@ def read_head(path, shape, architecture):
     return *_read_flex(config["config"], start), start
 
 
-def _read_flex(inner, start):
-    """Reads one of the library's own heads, which are put together freely."""
+def _read_flex(
+    inner: dict[str, Any], start: str
+) -> tuple[dict[str, Any], list[TensorName]]:
+    """Reads a head of AdapterHub's own classes, not of `transformers`."""
     if inner["head_type"] == masked_lm.NAME:
         return masked_lm.read_head(inner, start)
     kind = _KINDS.get(inner["head_type"])
@@ -61,7 +77,7 @@ def _read_flex(inner, start):
     return ours, form.tensor_names(start)
 
 
-def _flex_form(kind, inner):
+def _flex_form(kind: str, inner: dict[str, Any]) -> HeadForm:
     if inner.get("bias", True) is not True:
         raise AdapterError(
             "tf_adapters has no head without a bias. Load the adapter without "
@@ -80,7 +96,9 @@ def _flex_form(kind, inner):
     return HeadForm(kind, reads, hidden, ("4", "1"))
 
 
-def _read_static(config, architecture):
+def _read_static(
+    config: dict[str, Any], architecture: Architecture
+) -> tuple[dict[str, Any], list[TensorName]]:
     name = config["model_class"]
     kinds = {
         f"{architecture.class_name}{end}": kind
@@ -96,7 +114,7 @@ def _read_static(config, architecture):
     return form.to_config(labels), form.tensor_names()
 
 
-def _names_of_labels(label2id, number):
+def _names_of_labels(label2id: dict[str, int] | None, number: int) -> list[str]:
     """Returns class names in the order of their ids.
 
     Args:
@@ -117,7 +135,9 @@ def _names_of_labels(label2id, number):
     return names
 
 
-def write_head(config, architecture, name):
+def write_head(
+    config: dict[str, Any], architecture: Architecture, name: str
+) -> tuple[dict[str, Any], list[TensorName]]:
     """Returns `config` of `head_config.json`, and the `TensorName`s.
 
     Args:
@@ -140,8 +160,8 @@ def write_head(config, architecture, name):
     return inner, form.tensor_names(f"heads.{name}.")
 
 
-def _inner(config, form):
-    """Returns the keys of `head_config.json` except the dropout rate."""
+def _inner(config: dict[str, Any], form: HeadForm) -> dict[str, Any]:
+    """Returns `config` of `head_config.json`, without the dropout rate."""
     has_hidden = form.hidden_layer != "none"
     is_text, is_choice = form.kind == "text", form.kind == "choice"
     labels = config.get("labels") or ["LABEL_0"]
@@ -159,6 +179,6 @@ def _inner(config, form):
     if is_text or is_choice:
         inner["use_pooler"] = form.reads == "pooled_output"
     elif not has_hidden:
-        # The library's default. A single layer does not use it.
+        # The library's default, which a head of one layer does not use.
         inner["activation_function"] = "tanh"
     return inner | ({"bias": True} if is_text else {})

@@ -12,7 +12,7 @@ ACTIVATIONS = {
     "leakyrelu": "leaky_relu",
     "linear": "linear",
 }
-# From our names to the library's. The last three each pick one of several.
+# From our names to the library's. For the last three, the library has several.
 NON_LINEARITIES = {
     **{ours: theirs for theirs, ours in ACTIVATIONS.items()},
     "gelu": "gelu",

@@ -30,22 +30,28 @@ class Place(typing.NamedTuple):
     adapter: str
 
     @property
-    def encoder(self):
+    def encoder(self) -> str:
         """The name of the encoder's module, with a dot."""
         return f"{self.architecture.prefix}."
 
-    def module(self, block, name):
+    def module(self, block: int, name: str) -> str:
         """Returns the full name of a module in a block."""
         return f"{self.encoder}{self.architecture.module(block, name)}"
 
-    def in_blocks(self, method, modules, tensors, parent=""):
+    def in_blocks(
+        self,
+        method: methods.Method,
+        modules: dict[str, str],
+        tensors: list[TensorName],
+        parent: str = "",
+    ) -> list[TensorName]:
         """Returns the names of tensors that each block has.
 
         Args:
             method: `Method`, which can leave out blocks.
-            modules: Dict from our name of a place in a block to the module.
+            modules: Dict from our name of a position in a block to its module.
             tensors: List of the `TensorName`s in the adapter's module.
-            parent: Suffix of the modules' names.
+            parent: Suffix to add to the modules' names.
         """
         return [
             name.within(
@@ -58,34 +64,46 @@ class Place(typing.NamedTuple):
             if is_kept
         ]
 
-    def in_slots(self, method, places, tensors):
+    def in_slots(
+        self,
+        method: methods.Method,
+        places: tuple[str, ...],
+        tensors: list[TensorName],
+    ) -> list[TensorName]:
         """Returns the names of tensors in the slots of each block."""
         modules = {place: self.architecture.slots[place] for place in places}
         return self.in_blocks(method, modules, tensors)
 
-    def in_projections(self, method, projections, tensors):
+    def in_projections(
+        self,
+        method: methods.Method,
+        projections: tuple[str, ...],
+        tensors: list[TensorName],
+    ) -> list[TensorName]:
         """Returns the names of tensors at projections of each block."""
         modules = {p: self.architecture.projections[p] for p in projections}
         return self.in_blocks(method, modules, tensors, ".loras")
 
 
-def _delta(down="adapter_down.0"):
+def _delta(down: str = "adapter_down.0") -> list[TensorName]:
     return [
         *linear("delta/down_", down),
         *linear("delta/up_", "adapter_up"),
     ]
 
 
-def bottlenecks(method, place):
+def bottlenecks(
+    method: methods.Houlsby | methods.Pfeiffer, place: Place
+) -> list[TensorName]:
     """Returns the names for `Houlsby` and `Pfeiffer`."""
     return place.in_slots(method, PLACES_OF[method.stacks_as], _delta())
 
 
-def forms(method, place):
+def forms(method: methods.BottleneckForms, place: Place) -> list[TensorName]:
     """Returns the names for `BottleneckForms`."""
     tensors = _delta()
     if method.new_norm in ("before", "both"):
-        # Stored twice: this norm also begins the down-projection.
+        # Stored twice, because the down-projection contains the norm, too.
         modules = ("adapter_norm_before", "adapter_down.0")
         tensors = _delta("adapter_down.1") + norm("norm_before_", *modules)
     if method.new_norm in ("after", "both"):
@@ -97,7 +115,7 @@ def forms(method, place):
     return place.in_slots(method, _PLACES[method.position], tensors)
 
 
-def compacter(method, place):
+def compacter(method: methods.Compacter, place: Place) -> list[TensorName]:
     """Returns the names for `Compacter`."""
     parts = {"left": "W_left", "right": "W_right", "bias": "b"}
     sides = {"down": "adapter_down.0", "up": "adapter_up"}
@@ -113,7 +131,7 @@ def compacter(method, place):
     ]
 
 
-def lora(method, place):
+def lora(method: methods.LoRA, place: Place) -> list[TensorName]:
     """Returns the names for `LoRA`."""
     tensors = [
         TensorName("down_kernel", ("lora_A",), "transposed"),
@@ -123,14 +141,14 @@ def lora(method, place):
     return place.in_projections(method, method.projections, tensors)
 
 
-def ia3(method, place):
+def ia3(method: methods.IA3, place: Place) -> list[TensorName]:
     """Returns the names for `IA3`."""
     tensors = [TensorName("vector", ("lora_B",), "column")]
     projections = ("key", "value", "ffn_up")
     return place.in_projections(method, projections, tensors)
 
 
-def prefix(method, place):
+def prefix(method: methods.PrefixTuning, place: Place) -> list[TensorName]:
     """Returns the names for `PrefixTuning`."""
     module, name = place.architecture.prefix_tuning
     # Every block stores a copy of the prefixes, even if it is left out.
@@ -157,7 +175,7 @@ def prefix(method, place):
     ]
 
 
-def prompt(method, place):
+def prompt(method: methods.PromptTuning, place: Place) -> list[TensorName]:
     """Returns the names for `PromptTuning`."""
     module = f"{place.encoder}prompt_tuning.prompt_tunings.{place.adapter}"
     return [
@@ -165,7 +183,7 @@ def prompt(method, place):
     ]
 
 
-def coupling(place):
+def coupling(place: Place) -> list[TensorName]:
     """Returns the names for `Invertible`."""
     start = f"{place.encoder}invertible_adapters.{place.adapter}"
     return [

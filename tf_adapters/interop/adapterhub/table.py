@@ -4,6 +4,9 @@ In the rows of bottlenecks, `reduction_factor` is the number of units: the
 library's factor also depends on the encoder's width.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
@@ -15,7 +18,7 @@ from tf_adapters.interop.method_table import as_number
 from tf_adapters.interop.method_table import by
 
 
-def _activation(name):
+def _activation(name: str) -> str:
     name = str(name).lower()
     if name not in keys.ACTIVATIONS:
         raise AdapterError(
@@ -34,7 +37,7 @@ _ACTIVATION = Row(
 _DROPOUT = Row("dropout", "dropout", float, float)
 _GATING = Row("use_gating", "use_gating", bool)
 _LEAVE_OUT = Row("leave_out", "leave_out", tuple, list)
-# What bottlenecks do unless they are of `BottleneckForms`.
+# Values for all methods with bottlenecks except `BottleneckForms`.
 _PLAIN = {
     "is_parallel": False,
     "residual_before_ln": True,
@@ -55,20 +58,27 @@ _NORMS |= {(False, True): "after", (True, True): "both"}
 _GATES = {(False, False): False, (False, True): False, (True, True): True}
 
 
-def _scaling(value):
+def _scaling(value: str | float) -> tuple[float, str]:
     """Returns `scaling` and `learned_scaling`."""
     if isinstance(value, str):
         return 1.0, {"learned": "scalar", "channel": "channel"}[value]
     return float(value), "none"
 
 
-def _scaling_back(scaling, learned):
+def _scaling_back(scaling: float, learned: str) -> str | float:
     scalings = {"none": float(scaling), "scalar": "learned"}
     return scalings.get(learned, "channel")
 
 
-def _bottleneck(method, tensor_names, *rows, where=(), needs=(), **options):
-    """Returns the `Entry` of a method of bottlenecks."""
+def _bottleneck(
+    method: type[methods.Method],
+    tensor_names: Callable[..., Any],
+    *rows: Row,
+    where: dict[str, Any] | tuple[()] = (),
+    needs: dict[str, Any] | tuple[()] = (),
+    **options: Any,
+) -> Entry:
+    """Returns the `Entry` of a method with bottlenecks."""
     return Entry(
         method,
         (Row("reduction_factor", "units"), _ACTIVATION, _LEAVE_OUT, *rows),
@@ -132,12 +142,16 @@ _FORMS = _bottleneck(
 )
 
 
-def _projections(matrices, attention, up, down):
+def _projections(
+    matrices: list[str], attention: bool, up: bool, down: bool
+) -> tuple[str, ...]:
     found = [keys.ATTENTION[m] for m in (matrices if attention else ())]
     return (*found, *["ffn_up"] * bool(up), *["ffn_down"] * bool(down))
 
 
-def _projections_back(projections):
+def _projections_back(
+    projections: tuple[str, ...],
+) -> tuple[list[str], bool, bool, bool]:
     letters = {ours: letter for letter, ours in keys.ATTENTION.items()}
     if "output" in projections:
         raise AdapterError(
@@ -167,7 +181,7 @@ _LORA = Entry(
 )
 
 
-def _ia3(r, alpha, use_gating, *modules):
+def _ia3(r: int, alpha: float, use_gating: bool, *modules: Any) -> str:
     is_ia3 = {*_projections(*modules)} == {"key", "value", "ffn_up"}
     if not is_ia3 or (r, alpha) != (1, 1) or use_gating:
         raise AdapterError(
@@ -229,7 +243,7 @@ _PROMPT = Entry(
     keys.PROMPT,
     fixed={"form": "adapterhub"},
 )
-# By `architecture` in the configuration. The first that fits counts.
+# By `architecture` in the configuration. The first entry that fits is used.
 ENTRIES = {
     None: (_COMPACTER, _HOULSBY, _PFEIFFER, _FORMS),
     "lora": (_IA3, _LORA),

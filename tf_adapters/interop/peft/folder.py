@@ -1,8 +1,12 @@
 """Reads and writes adapter folders of Hugging Face's PEFT (`peft` 0.21.2)."""
 
+from __future__ import annotations
+
 import dataclasses
 from pathlib import Path
 import re
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import safetensors.numpy
@@ -21,8 +25,11 @@ from tf_adapters.interop.peft import heads as peft_heads
 from tf_adapters.interop.peft import lora
 from tf_adapters.interop.peft import table
 
+if TYPE_CHECKING:
+    from tf_adapters.interop.architectures import Architecture
+
 _VERSION = "0.21.2"
-# Keys of all kinds of adapters.
+# Keys that all kinds of PEFT's adapters have.
 _COMMON = {
     "auto_mapping",
     "base_model_name_or_path",
@@ -34,16 +41,22 @@ _COMMON = {
 }
 
 
-def weights_file(folder):
+def weights_file(folder: Path) -> Path:
     """Returns the path of the file with the tensors."""
     safe = Path(folder) / "adapter_model.safetensors"
     return safe if safe.exists() else Path(folder) / "adapter_model.bin"
 
 
-def read_adapter(folder, config, shape, architecture, with_head=True):
+def read_adapter(
+    folder: Path,
+    config: dict[str, Any],
+    shape: methods.EncoderShape,
+    architecture: Architecture,
+    with_head: bool = True,
+) -> tuple[methods.Method, dict[str, Any] | None, dict[str, np.ndarray], Path]:
     """Reads an adapter folder.
 
-    Arguments and returned values are those of `read_adapter` in
+    The arguments and the return values are the same as for `read_adapter` in
     `interop/adapterhub/folder.py`.
     """
     path = Path(folder) / adapter_folder.CONFIG_FILE
@@ -76,11 +89,13 @@ def read_adapter(folder, config, shape, architecture, with_head=True):
     return method, form.to_config(labels), found, weights
 
 
-def _check_model(config, architecture, source):
+def _check_model(
+    config: dict[str, Any], architecture: Architecture, source: Path
+) -> None:
     """Raises an error if the configuration is for another kind of encoder.
 
-    Only configurations of models without a task name the encoder. For others,
-    a wrong encoder shows in the names of the tensors.
+    PEFT stores the kind of encoder only if the model has no task. With a task,
+    a wrong encoder is found later, by the names of the tensors.
     """
     mapping = config.get("auto_mapping") or {}
     found = re.match(
@@ -91,7 +106,9 @@ def _check_model(config, architecture, source):
         check_model_type(model_type, architecture, source)
 
 
-def _without_prefix(tensors, architecture):
+def _without_prefix(
+    tensors: dict[str, np.ndarray], architecture: Architecture
+) -> dict[str, np.ndarray]:
     """Strips the prefixes of PEFT and of the encoder from tensor names."""
     found = {}
     for name, tensor in tensors.items():
@@ -104,12 +121,18 @@ def _without_prefix(tensors, architecture):
     return found
 
 
-def _read_by_table(config, source, shape, architecture, tensors):
+def _read_by_table(
+    config: dict[str, Any],
+    source: Path,
+    shape: methods.EncoderShape,
+    architecture: Architecture,
+    tensors: dict[str, np.ndarray],
+) -> tuple[methods.Method, dict[str, np.ndarray]]:
     """Returns the method and a dict from our tensor names to arrays."""
     entry = table.ENTRIES[config["peft_type"]]
     method = entry.read(config, source)
     sizes = entry.of_encoder(method, shape, architecture)
-    # The shape of a prompt alone does not show that it is for another encoder.
+    # A prompt for another encoder can have the same shape.
     for key in ("num_layers", "token_dim"):
         if config.get(key) not in (None, sizes.get(key)):
             raise AdapterError(
@@ -122,7 +145,13 @@ def _read_by_table(config, source, shape, architecture, tensors):
     )
 
 
-def write_adapter(folder, config, tensors, shape, architecture):
+def write_adapter(
+    folder: Path,
+    config: dict[str, Any],
+    tensors: dict[str, np.ndarray],
+    shape: methods.EncoderShape,
+    architecture: Architecture,
+) -> None:
     """Writes an adapter and its head in PEFT's format.
 
     Args:
@@ -181,8 +210,12 @@ def write_adapter(folder, config, tensors, shape, architecture):
     )
 
 
-def _full_names(names, of_head, architecture):
-    """Returns the `TensorName`s with the names of the modules around them."""
+def _full_names(
+    names: list[tensor_names.TensorName],
+    of_head: list[tensor_names.TensorName],
+    architecture: Architecture,
+) -> list[tensor_names.TensorName]:
+    """Adds the names of the enclosing modules to `TensorName`s."""
     is_prompt = any(name.theirs == ("prompt_embeddings",) for name in names)
     start = "base_model." if is_prompt else "base_model.model."
     encoder = f"{start}{architecture.prefix}."
@@ -196,7 +229,9 @@ def _full_names(names, of_head, architecture):
     ]
 
 
-def _without_network(method, tensors):
+def _without_network(
+    method: methods.PrefixTuning, tensors: dict[str, np.ndarray]
+) -> tuple[methods.PrefixTuning, dict[str, np.ndarray]]:
     """Replaces a prefix's network by its output: PEFT saves only the vectors.
 
     Raises:

@@ -1,21 +1,33 @@
-"""LoRAs of a module that computes several of our projections.
+"""Converts LoRAs of a module that computes several of our projections.
 
-ModernBERT's `Wqkv` computes queries, keys and values. PEFT's LoRA of it has one
-matrix `A` for all three and one `B`, with rows for each of them in this order.
-Ours has a pair of matrices for each projection.
+ModernBERT's `Wqkv` computes queries, keys and values. PEFT's LoRA of `Wqkv` has
+one matrix `A`, and one matrix `B` with rows for the queries, the keys and the
+values, in this order. Our LoRA has an `A` and a `B` for each projection.
 """
 
+from __future__ import annotations
+
 import dataclasses
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from tf_adapters.interop.architectures import Architecture
+    from tf_adapters.methods.lora import LoRA
+    from tf_adapters.methods.method import EncoderShape
 
-def parted(arrays, wanted, architecture):
+
+def parted(
+    arrays: dict[str, np.ndarray],
+    wanted: dict[tuple[int, str], str],
+    architecture: Architecture,
+) -> dict[str, np.ndarray]:
     """Returns arrays in which each projection has its own part of `B`.
 
     Args:
-        arrays: Dict from our tensor names to arrays. Each fused projection has
-            the whole module's.
+        arrays: Dict from our tensor names to arrays. For a fused projection,
+            they are the arrays of the whole module.
         wanted: Dict whose keys are `(block, projection)`.
         architecture: `Architecture`.
     """
@@ -28,12 +40,18 @@ def parted(arrays, wanted, architecture):
     return found
 
 
-def joined(method, tensors, shape, architecture):
+def joined(
+    method: LoRA,
+    tensors: dict[str, np.ndarray],
+    shape: EncoderShape,
+    architecture: Architecture,
+) -> tuple[LoRA, dict[str, np.ndarray], dict[str, dict[str, float]]]:
     """Joins the LoRAs of projections that share a module.
 
-    If all have the same `A` in each block, as those from a folder of PEFT, the
-    module gets it. Otherwise their `A`s are put next to each other, which
-    multiplies the rank by their number. The outputs are the same.
+    If all of them have the same `A` in each block, as after reading a PEFT
+    folder, this `A` becomes the module's. Otherwise, their `A`s are
+    concatenated, which multiplies the rank by the number of projections. The
+    outputs stay the same.
 
     Args:
         method: `LoRA`.
@@ -43,7 +61,7 @@ def joined(method, tensors, shape, architecture):
 
     Returns:
         The method and the tensors, in which the first of these projections
-        stands for the module; and a dict with PEFT's keys for its rank.
+        represents the module; and a dict with PEFT's keys for its new rank.
     """
     names = [name for name in method.projections if name in architecture.fused]
     if not names:
@@ -83,8 +101,13 @@ def joined(method, tensors, shape, architecture):
     )
 
 
-def _pair(tensors, block, name, architecture):
-    """Takes out `A` and `B` of a projection; `B` gets the module's outputs."""
+def _pair(
+    tensors: dict[str, np.ndarray],
+    block: int,
+    name: str,
+    architecture: Architecture,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pops a projection's `A`, and its `B` padded to the module's outputs."""
     down = tensors.pop(f"block_{block}_{name}/down_kernel")
     up = tensors.pop(f"block_{block}_{name}/up_kernel")
     columns = [np.zeros_like(up)] * len(architecture.fused)

@@ -1,8 +1,19 @@
 """Converts heads in PEFT's folders to ours and back."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import heads
 from tf_adapters.interop.architectures import check_head
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tf_adapters.interop.architectures import Architecture
+    from tf_adapters.interop.tensor_names import TensorName
 
 # PEFT's task and the modules that it saves, by kind of head (see `HeadForm`).
 _KINDS = {
@@ -13,17 +24,21 @@ _KINDS = {
 POOLER = "pooler.dense"
 
 
-def _forms(kind, architecture):
+def _forms(kind: str, architecture: Architecture) -> tuple[heads.HeadForm, ...]:
     """Returns the possible `HeadForm`s of a kind, the usual one first."""
     form = heads.huggingface_form(kind, architecture)
     if form.reads != "pooled_output":
         return (form,)
-    # A trained pooler is a hidden layer of our head.
+    # In our head, a trained pooler is the hidden layer.
     modules = ("classifier", POOLER)
     return form, heads.HeadForm(kind, hidden_layer="tanh", modules=modules)
 
 
-def read_head(config, tensors, architecture):
+def read_head(
+    config: dict[str, Any],
+    tensors: dict[str, np.ndarray],
+    architecture: Architecture,
+) -> heads.HeadForm | None:
     """Returns the `HeadForm` of a folder's head, or `None`.
 
     Args:
@@ -42,11 +57,13 @@ def read_head(config, tensors, architecture):
     return forms[-1 if f"{POOLER}.weight" in tensors else 0]
 
 
-def without_head(tensors, architecture, with_head):
-    """Returns the tensors without those of a head that ours is not.
+def without_head(
+    tensors: dict[str, np.ndarray], architecture: Architecture, with_head: bool
+) -> dict[str, np.ndarray]:
+    """Drops the tensors of a head with a norm, which our heads do not have.
 
     Raises:
-        AdapterError: If there is one and `with_head` is `True`.
+        AdapterError: If there is such a head and `with_head` is `True`.
     """
     of_head = {n for n in tensors if n.startswith(("classifier.", "head."))}
     if of_head and with_head:
@@ -54,7 +71,9 @@ def without_head(tensors, architecture, with_head):
     return {k: v for k, v in tensors.items() if k not in of_head}
 
 
-def write_head(config, architecture):
+def write_head(
+    config: dict[str, Any] | None, architecture: Architecture
+) -> tuple[str, list[TensorName], list[str] | None]:
     """Returns PEFT's task, the head's `TensorName`s, and the saved modules.
 
     Args:
@@ -90,8 +109,8 @@ def write_head(config, architecture):
     )
 
 
-def check_prefix(task, architecture):
-    """Raises an `AdapterError` if PEFT's prefix tuning does not run on a model.
+def check_prefix(task: str, architecture: Architecture) -> None:
+    """Raises an `AdapterError` if PEFT's prefix tuning cannot run on a model.
 
     Args:
         task: PEFT's task.

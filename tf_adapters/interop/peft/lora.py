@@ -1,8 +1,12 @@
 """Converts PEFT's LoRA folders to our method and back (`peft` 0.21.2)."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 import re
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -18,20 +22,31 @@ from tf_adapters.interop.peft import patterns as peft_patterns
 from tf_adapters.interop.tensor_names import TensorName
 from tf_adapters.layers.slot import PROJECTIONS
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tf_adapters.interop.architectures import Architecture
+
 # From our kernel to PEFT's matrix, which is its transpose.
 _MATRICES = {"down_kernel": "lora_A", "up_kernel": "lora_B"}
 
 
-def read(config, source, shape, architecture, tensors):
+def read(
+    config: dict[str, Any],
+    source: Path,
+    shape: methods.EncoderShape,
+    architecture: Architecture,
+    tensors: dict[str, np.ndarray],
+) -> tuple[methods.Method, dict[str, np.ndarray]]:
     """Returns the method and a dict from our tensor names to arrays.
 
     Args:
-        config: Dict with the keys of `adapter_config.json` that are LoRA's.
+        config: Dict with LoRA's keys of `adapter_config.json`.
         source: Path of the file.
         shape: `EncoderShape`.
         architecture: `Architecture`.
-        tensors: Dict from PEFT's names, without prefixes, to arrays. Without
-            the head's.
+        tensors: Dict from PEFT's names, without prefixes, to arrays. It does
+            not include the head's tensors.
 
     Raises:
         AdapterError: If tf_adapters has no such LoRA, or a tensor is missing,
@@ -58,7 +73,9 @@ def read(config, source, shape, architecture, tensors):
     return method, arrays
 
 
-def _names(wanted, architecture):
+def _names(
+    wanted: dict[tuple[int, str], str], architecture: Architecture
+) -> list[TensorName]:
     return [
         TensorName(ours, (f"{theirs}.weight",), "transposed").within(
             f"block_{block}_{projection}/", f"{module}."
@@ -68,7 +85,12 @@ def _names(wanted, architecture):
     ]
 
 
-def _targets(config, source, shape, architecture):
+def _targets(
+    config: dict[str, Any],
+    source: Path,
+    shape: methods.EncoderShape,
+    architecture: Architecture,
+) -> dict[tuple[int, str], str]:
     """Returns a dict from (block, projection) to the module's name."""
     is_target = peft_patterns.targets(config, source)
     found = {}
@@ -86,14 +108,16 @@ def _targets(config, source, shape, architecture):
     return found
 
 
-def _blocks(config, shape):
-    """Returns the numbers of the blocks that a folder may change."""
+def _blocks(config: dict[str, Any], shape: methods.EncoderShape) -> list[int]:
+    """Returns the numbers of the blocks that can have a LoRA."""
     layers = config.get("layers_to_transform")
     layers = [layers] if isinstance(layers, int) else layers
     return [i for i in range(shape.num_blocks) if not layers or i in layers]
 
 
-def _scales(config, source, modules):
+def _scales(
+    config: dict[str, Any], source: Path, modules: dict[Any, str]
+) -> dict[Any, tuple[int, float]]:
     """Returns a dict from key to each module's rank and alpha.
 
     The scale is always alpha / rank: for rank-stabilized LoRA, alpha is
@@ -115,7 +139,9 @@ def _scales(config, source, modules):
     return scales
 
 
-def _grid(wanted, shape):
+def _grid(
+    wanted: dict[tuple[int, str], str], shape: methods.EncoderShape
+) -> tuple[set[int], tuple[str, ...]]:
     """Splits the targets into their blocks and their projections.
 
     Raises:
@@ -131,7 +157,11 @@ def _grid(wanted, shape):
     return blocks, tuple(p for p in PROJECTIONS if p in projections)
 
 
-def _even(scales, ranks, arrays):
+def _even(
+    scales: dict[tuple[int, str], tuple[int, float]],
+    ranks: dict[tuple[int, str], int],
+    arrays: dict[str, np.ndarray],
+) -> tuple[float, dict[str, np.ndarray]]:
     """Returns an alpha for all modules, and arrays of equal rank.
 
     If modules differ in rank or alpha, the kernels are padded with zeros to
@@ -151,7 +181,11 @@ def _even(scales, ranks, arrays):
     return float(rank), result
 
 
-def _tensor_names(method, shape, architecture):
+def _tensor_names(
+    method: methods.LoRA,
+    shape: methods.EncoderShape,
+    architecture: Architecture,
+) -> list[TensorName]:
     wanted = {
         (block, projection): architecture.module(
             block, architecture.projections[projection]
@@ -163,8 +197,12 @@ def _tensor_names(method, shape, architecture):
     return _names(wanted, architecture)
 
 
-def _modules(method, shape, architecture):
-    """Returns the keys that say which modules have a LoRA."""
+def _modules(
+    method: methods.LoRA,
+    shape: methods.EncoderShape,
+    architecture: Architecture,
+) -> dict[str, Any]:
+    """Returns PEFT's keys that say which modules have a LoRA."""
     blocks = [i for i, k in enumerate(method.kept_blocks(shape)) if k]
     modules = _target_modules(method, architecture, blocks)
     says_blocks = isinstance(modules, str) or not method.leave_out
@@ -174,12 +212,15 @@ def _modules(method, shape, architecture):
     }
 
 
-def _target_modules(method, architecture, blocks):
+def _target_modules(
+    method: methods.LoRA, architecture: Architecture, blocks: list[int]
+) -> list[str] | str:
     """Returns PEFT's `target_modules`: names, or a regular expression.
 
     `output.dense` also matches `attention.output.dense`. If only the former is
-    meant, a regular expression is needed. It contains the blocks as well,
-    because PEFT does not accept a list of blocks in addition to it.
+    meant, a regular expression is needed. The expression also contains the
+    blocks, because PEFT does not accept both an expression and a list of
+    blocks.
     """
     modules = [architecture.peft_module(p) for p in method.projections]
     both = ("attention.output.dense", "output.dense")
@@ -219,7 +260,7 @@ ENTRY = Entry(
     needs={
         "bias": ("none",),
         "fan_in_fan_out": (False,),
-        # Others modify the encoder's weights, which are not in the folder.
+        # Other values modify the encoder's weights, which the folder lacks.
         "init_lora_weights": (True, False, None, "gaussian", "orthogonal"),
         "lora_bias": (False,),
         "use_dora": (False,),

@@ -4,20 +4,33 @@ The settings can be regular expressions from an untrusted source. PEFT runs
 them with Python's `re`, in which a few characters can take practically forever.
 RE2 is used here instead: its time is linear in the expression and the name. It
 has no look-around and no back-references; other expressions for module names
-mean the same in both.
+mean the same in `re` and RE2.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
 
 import re2
 
 from tf_adapters.common.errors import AdapterError
 
-# As many as a regular expression for each of 250 modules has.
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from collections.abc import Collection
+    from collections.abc import Iterable
+    from pathlib import Path
+
+# Enough for 250 regular expressions, one for each module.
 _MAX_STATES = 20_000
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
 
 
-def targets(config, source):
+def targets(
+    config: dict[str, Any], source: str | Path
+) -> Callable[[Collection[str]], bool]:
     """Returns a function that says whether a module has a LoRA.
 
     Args:
@@ -29,7 +42,9 @@ def targets(config, source):
     return lambda names: is_named(names) and not is_excluded(names)
 
 
-def ranks_and_alphas(config, source):
+def ranks_and_alphas(
+    config: dict[str, Any], source: str | Path
+) -> tuple[Callable[[str], Any], Callable[[str], Any]]:
     """Returns two functions from a module's name to its rank and its alpha.
 
     Args:
@@ -43,7 +58,9 @@ def ranks_and_alphas(config, source):
     )
 
 
-def matcher(config, setting, source):
+def matcher(
+    config: dict[str, Any], setting: str, source: str | Path
+) -> Callable[[Collection[str]], bool]:
     """Returns a function that says whether a setting matches a module.
 
     The function takes the module's names, with and without the encoder's
@@ -69,7 +86,9 @@ def matcher(config, setting, source):
     return lambda names: any(whole.fullmatch(name) for name in names)
 
 
-def override(config, setting, default, source):
+def override(
+    config: dict[str, Any], setting: str, default: Any, source: str | Path
+) -> Callable[[str], Any]:
     """Returns a function from a module's name to its value of a setting.
 
     Args:
@@ -90,7 +109,9 @@ def override(config, setting, default, source):
     )
 
 
-def _compiled(patterns, template, setting, source):
+def _compiled(
+    patterns: Iterable[str], template: str, setting: str, source: str | Path
+) -> list[Any]:
     found, states = [], 0
     for pattern in patterns:
         try:
@@ -109,13 +130,15 @@ def _compiled(patterns, template, setting, source):
     return found
 
 
-def _check(pattern):
+def _check(pattern: str) -> None:
     # Python reads `{,n}` as `{0,n}`, RE2 as literal characters.
     if "{," in pattern:
         raise re2.error("no lower bound before `,`")
 
 
-def _refusal(pattern, setting, source, error):
+def _refusal(
+    pattern: str, setting: str, source: str | Path, error: Exception
+) -> AdapterError:
     why = error.args[0]
     why = why.decode(errors="replace") if isinstance(why, bytes) else why
     return AdapterError(

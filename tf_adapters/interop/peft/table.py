@@ -1,5 +1,9 @@
 """Our methods in PEFT's format (`peft` 0.21.2), one entry each."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tf_adapters import methods
 from tf_adapters.interop.method_table import Entry
 from tf_adapters.interop.method_table import Row
@@ -7,7 +11,10 @@ from tf_adapters.interop.peft import lora
 from tf_adapters.interop.tensor_names import TensorName
 from tf_adapters.interop.tensor_names import norm
 
-# PEFT's layout of each projection's vector of (IA)^3; see `TensorName`.
+if TYPE_CHECKING:
+    from tf_adapters.interop.architectures import Architecture
+
+# PEFT's layout of the (IA)^3 vector of each projection; see `TensorName`.
 _IA3_LAYOUTS = {
     "key": "column",
     "value": "column",
@@ -16,7 +23,9 @@ _IA3_LAYOUTS = {
 }
 
 
-def _ia3_names(method, shape, architecture):
+def _ia3_names(
+    method: methods.IA3, shape: methods.EncoderShape, architecture: Architecture
+) -> list[TensorName]:
     return [
         TensorName("vector", ("ia3_l",), layout).within(
             f"block_{block}_{name}/",
@@ -28,7 +37,9 @@ def _ia3_names(method, shape, architecture):
     ]
 
 
-def _ia3_modules(method, shape, architecture):
+def _ia3_modules(
+    method: methods.IA3, shape: methods.EncoderShape, architecture: Architecture
+) -> dict[str, list[str]]:
     modules = [architecture.peft_module(name) for name in _IA3_LAYOUTS]
     if modules[2].endswith(modules[3]):
         del modules[2]
@@ -57,7 +68,11 @@ _IA3 = Entry(
 )
 
 
-def _norms(method, shape, architecture):
+def _norms(
+    method: methods.LayerNorm,
+    shape: methods.EncoderShape,
+    architecture: Architecture,
+) -> list[TensorName]:
     modules = {"embeddings_layer_norm": "embeddings.LayerNorm"} | {
         f"{architecture.block_names}_{block}/{ours}": architecture.module(
             block, theirs
@@ -72,7 +87,11 @@ def _norms(method, shape, architecture):
     ]
 
 
-def _norm_modules(method, shape, architecture):
+def _norm_modules(
+    method: methods.LayerNorm,
+    shape: methods.EncoderShape,
+    architecture: Architecture,
+) -> dict[str, list[str]]:
     modules = {"LayerNorm", *architecture.norms.values()}
     return {"target_modules": sorted({m.split(".")[-1] for m in modules})}
 
@@ -104,7 +123,7 @@ _PROMPT_KEYS = (
 _LENGTH = "num_virtual_tokens"
 
 
-def _sizes(shape, width):
+def _sizes(shape: methods.EncoderShape, width: int) -> dict[str, int]:
     return {
         "num_attention_heads": shape.num_heads,
         "num_layers": shape.num_blocks,
@@ -118,7 +137,7 @@ _PREFIX = Entry(
     (Row(_LENGTH, "prefix_length"),),
     lambda *_: [TensorName("shared_prefix/vectors", ("prompt_embeddings",))],
     {"peft_type": "PREFIX_TUNING", "prefix_projection": False},
-    # PEFT saves the output of the projection, not the projection itself.
+    # PEFT saves the output of the prefix's network, not the network itself.
     ignored=_PROMPT_KEYS,
     fixed={
         "form": "peft",

@@ -18,12 +18,13 @@ from tf_adapters.methods.method import Method
 
 # The names of the weights of a `Bottleneck` in an adapter folder.
 WEIGHTS = ("down_kernel", "down_bias", "up_kernel", "up_bias")
-# The axis of each weight that has one entry for each unit.
+# For each of these weights, the axis with one entry for each unit.
 UNITS_AXIS = {"down_kernel": 1, "down_bias": 0, "up_kernel": 0}
 
-# The input of a bottleneck: the sublayer's output before residual and norm, the
-# same after residual and norm (in pre-norm blocks, which have no norm there:
-# before them), or the sublayer's input, in pre-norm blocks before its norm.
+# The input of a bottleneck: the sublayer's output before residual and norm, its
+# output after residual and norm, or its input. Pre-norm blocks have no norm
+# after a sublayer: there, "normed_output" is the same as "sublayer_output", and
+# "residual" is the input before the norm that precedes the sublayer.
 Reads = typing.Literal["sublayer_output", "normed_output", "residual"]
 
 # The places of each paper's bottlenecks, and their input.
@@ -33,7 +34,7 @@ PLACEMENTS = {
 }
 
 
-def read(name: str, x: Tensor, context: Context):
+def read(name: str, x: Tensor, context: Context) -> Tensor:
     """Returns the input of a bottleneck, of the shape of `x`.
 
     Args:
@@ -64,8 +65,8 @@ class BottleneckSlot(SlotOfLayers):
         reads: str,
         units: int,
         activation: str,
-        initialization,
-        init_stddev,
+        initialization: str,
+        init_stddev: float,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -80,11 +81,11 @@ class BottleneckSlot(SlotOfLayers):
         x: Tensor,
         context: Context | None = None,
         training: bool | None = None,
-    ):
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         return x + self.delta(read(self.reads, x, context)), {}
 
 
-def settle_width(method, default_factor) -> None:
+def settle_width(method: Any, default_factor: float) -> None:
     """Keeps only one of a method's `units` and `reduction_factor`.
 
     The other is set to `None`, so that methods of the same width compare
@@ -108,12 +109,12 @@ def settle_width(method, default_factor) -> None:
     check_settings(method)
 
 
-def check_settings(method) -> None:
+def check_settings(method: Any) -> None:
     """Checks that `units` and `reduction_factor` of a method are in range.
 
     Raises:
-        UserError: If `units` is less than 1 or `reduction_factor` less than
-            0.001.
+        UserError: If `units` is less than 1, or `reduction_factor` is less
+            than 0.001.
     """
     units = method.units
     check_reduction_factor(method.reduction_factor)
@@ -123,7 +124,7 @@ def check_settings(method) -> None:
         )
 
 
-def check_reduction_factor(factor: float) -> None:
+def check_reduction_factor(factor: float | None) -> None:
     """Raises a `UserError` if a reduction factor is less than 0.001."""
     if factor is not None and not factor >= 1e-3:
         raise UserError(
@@ -133,7 +134,7 @@ def check_reduction_factor(factor: float) -> None:
         )
 
 
-def width_of_bottleneck(method, width: int):
+def width_of_bottleneck(method: Any, width: int) -> int:
     """Returns the bottleneck's width for token vectors of width `width`.
 
     If `reduction_factor` is set, it takes precedence over `units`.
@@ -158,7 +159,7 @@ class BottleneckMethod(Method):
         """Returns one dict of slots for each block."""
         places, reads = PLACEMENTS[self.stacks_as]
 
-        def make(place: str, name: str):
+        def make(place: str, name: str) -> BottleneckSlot:
             return BottleneckSlot(
                 reads,
                 width_of_bottleneck(self, shape.width),
@@ -170,7 +171,9 @@ class BottleneckMethod(Method):
 
         return self.fill_places(shape, places, make)
 
-    def reparameterize(self, model) -> list[Any]:
+    def reparameterize(
+        self, model: Any
+    ) -> list[tuple[keras.Variable, keras.layers.Layer]]:
         """Returns pairs of a kernel and its `Mixout`, if mixout is used.
 
         Mixout applies to kernels that follow a dropout: `W_down`, which reads

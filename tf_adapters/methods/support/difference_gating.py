@@ -1,6 +1,7 @@
 """Pruning and packing of the differences of diff pruning."""
 
 import math
+from typing import Any
 
 from keras import ops
 import numpy as np
@@ -9,8 +10,8 @@ from tf_adapters.methods.support.sparse_packing import GATES
 from tf_adapters.methods.support.sparse_packing import SparseGating
 
 
-def all_changes(model):
-    """Returns the changes of all weights, flattened."""
+def all_changes(model: Any) -> np.ndarray:
+    """Returns the changes of all weights of the encoder as one flat array."""
     differences = model.reparameterization.functions
     changes = [ops.convert_to_numpy(d.change()).ravel() for d in differences]
     return np.concatenate(changes)
@@ -25,19 +26,20 @@ class DifferenceGating(SparseGating):
     replaced = ("/difference", GATES, "/group/scaled_log_alpha")
 
     @property
-    def last_phase_learning_rate_multiplier(self):
+    def last_phase_learning_rate_multiplier(self) -> float:
         """See `DiffPruning`."""
         return self.method.last_phase_learning_rate_multiplier
 
-    def last_phase_step(self, total_steps):
+    def last_phase_step(self, total_steps: int) -> int:
         """Returns the step after which the difference is pruned."""
         return max(1, round(total_steps * (1 - self.method.last_phase)))
 
-    def start_last_phase(self, model):
-        """Prunes the difference to the `share` of largest absolute value.
+    def start_last_phase(self, model: Any) -> None:
+        """Keeps the `share` of elements with the largest absolute values.
 
-        The number of kept elements is rounded down. Keras's `fit` has no
-        phases: call this method between two calls of `fit`.
+        All other elements of the difference become zero. The number of kept
+        elements is rounded down. Keras's `fit` has no phases: call this method
+        between two calls of `fit`.
         """
         sizes = np.abs(all_changes(model))
         count = int(self.method.share * len(sizes))
@@ -49,11 +51,13 @@ class DifferenceGating(SparseGating):
         for difference, part in zip(differences, parts, strict=True):
             difference.keep(part.reshape(difference.shape))
 
-    def reopen(self, model):
+    def reopen(self, model: Any) -> None:
         for difference in model.reparameterization.functions:
             difference.reopen()
 
-    def take_weights(self, tensors, prefix):
+    def take_weights(
+        self, tensors: dict[str, np.ndarray], prefix: str
+    ) -> tuple[np.ndarray, np.ndarray]:
         difference, *gates = (
             tensors.pop(prefix + end)
             for end in self.replaced
@@ -61,7 +65,13 @@ class DifferenceGating(SparseGating):
         )
         return math.prod(map(self.gate_values, gates)), difference
 
-    def restored(self, shapes, prefix, weights, logits):
+    def restored(
+        self,
+        shapes: dict[str, tuple[int, ...]],
+        prefix: str,
+        weights: np.ndarray,
+        logits: np.ndarray,
+    ) -> dict[str, np.ndarray]:
         multiplier = self.method.gate_learning_rate_multiplier
         arrays = weights, logits, np.float32(self.certain / multiplier)
         return {

@@ -1,42 +1,53 @@
-"""The optional part of a method: what it does with gates on its weights."""
+"""The optional part of a method that handles gates on its weights."""
+
+import typing
+from typing import Any
+
+if typing.TYPE_CHECKING:
+    import numpy as np
 
 
 class Gating:
     """Prunes, stores and reopens gated weights.
 
-    `Method.gating` is one. This base class does nothing, for methods without
-    gates.
+    `Method.gating` is a `Gating`. Methods without gates use this base class,
+    which has no effect.
     """
 
     # Multiplies the learning rate in the last phase; see `last_phase_step`.
     last_phase_learning_rate_multiplier = 1.0
 
-    def last_phase_step(self, total_steps):
+    def last_phase_step(self, total_steps: int) -> int:
         """Returns the step after which `start_last_phase` is called, or 0.
 
-        0 means that there is no last phase. Earlier weights are not considered
-        for the best checkpoint, and the learning-rate schedule starts again.
+        0 means that there is no last phase. If there is one, the best
+        checkpoint is selected only from its weights, and the learning-rate
+        schedule starts again when it begins.
 
         Args:
             total_steps: Number of training steps of the run.
         """
         return 0
 
-    def start_last_phase(self, model):
+    def start_last_phase(self, model: Any) -> None:
         """Prepares a model for the last phase of training."""
 
-    def reopen(self, model):
+    def reopen(self, model: Any) -> None:
         """Makes a loaded model's fixed gates trainable again."""
 
-    def pack(self, tensors):
-        """Returns the tensors in the form in which an adapter folder has them.
+    def pack(self, tensors: "dict[str, np.ndarray]") -> "dict[str, np.ndarray]":
+        """Returns the tensors in the form that an adapter folder stores.
 
         Args:
             tensors: Dict from name to array.
         """
         return tensors
 
-    def unpack(self, tensors, shapes):
+    def unpack(
+        self,
+        tensors: "dict[str, np.ndarray]",
+        shapes: dict[str, tuple[int, ...]],
+    ) -> "dict[str, np.ndarray]":
         """Restores the tensors that were given to `pack`.
 
         Args:
@@ -46,7 +57,7 @@ class Gating:
 
         Raises:
             UserError: If a packed tensor is missing or has a wrong shape, or if
-                `tensors` also has a tensor that it replaces. The message names
-                it.
+                `tensors` also has a tensor that a packed one replaces. The
+                message names the tensor.
         """
         return tensors

@@ -1,9 +1,9 @@
-"""Packing of gated weights: an adapter folder stores only nonzero ones.
+"""Packing of gated weights: an adapter folder stores only nonzero weights.
 
-For each gated layer the folder has two tensors. `open` holds the indices of the
-weights with nonzero gates in the flattened weights, and `values` holds these
-weights multiplied by their gates. All other weights are exactly zero. After
-loading, gates are 0 or 1.
+For each gated layer the folder has two tensors. `open` holds the indices of all
+weights whose gates are not zero. `values` holds these weights multiplied by
+their gates. All other weights are exactly zero. After loading, gates are 0 or
+1. Indices refer to the flattened weights.
 
 The flattened weights are the kernel and bias of a gated layer (AdapterBias), or
 the elements of the difference to a weight of the encoder (diff pruning).
@@ -12,6 +12,7 @@ the elements of the difference to a weight of the encoder (diff pruning).
 import abc
 from collections.abc import Iterable
 import dataclasses
+import typing
 from typing import Any
 
 from keras import ops
@@ -19,17 +20,19 @@ import numpy as np
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
-from tf_adapters.common.types import Tensor
 from tf_adapters.layers.hard_concrete import HardConcreteGates
 from tf_adapters.methods.support.gating import Gating
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.methods.method import Method
 
 GATES = "/gates/scaled_log_alpha"
 
 
-def gate_options(method):
-    """Returns the arguments of `HardConcreteGates` among a method's settings.
+def gate_options(method: "Method") -> dict[str, float]:
+    """Returns a method's gate settings as arguments of `HardConcreteGates`.
 
-    They are the settings whose names begin with `gate_`.
+    These are the settings whose names begin with `gate_`, without this prefix.
     """
     return {
         field.name.removeprefix("gate_"): getattr(method, field.name)
@@ -45,19 +48,21 @@ class SparseGating(Gating, abc.ABC):
         method: Method with the settings that `gate_options` reads.
     """
 
-    # Suffixes of the tensors of a gated layer, which `open` and `values`
-    # replace. The layer has a tensor with the first suffix, and this tensor has
-    # as many elements as the layer has gates.
+    # Suffixes of a gated layer's tensors that `open` and `values` replace. Each
+    # gated layer has a tensor with the first suffix, with one element for each
+    # of its gates.
     replaced = ()
     # A logit at which the deterministic gate is exactly 1; at its negative, it
     # is exactly 0.
     certain = HardConcreteGates.CERTAIN
 
-    def __init__(self, method) -> None:
+    def __init__(self, method: Any) -> None:
         self.method = method
 
     @abc.abstractmethod
-    def take_weights(self, tensors: dict[str, Any], prefix) -> None:
+    def take_weights(
+        self, tensors: dict[str, np.ndarray], prefix: str
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Removes a gated layer's tensors; returns its gates and its weights.
 
         Args:
@@ -67,8 +72,12 @@ class SparseGating(Gating, abc.ABC):
 
     @abc.abstractmethod
     def restored(
-        self, shapes: dict[str, Any], prefix, weights, logits: Tensor
-    ) -> None:
+        self,
+        shapes: dict[str, tuple[int, ...]],
+        prefix: str,
+        weights: np.ndarray,
+        logits: np.ndarray,
+    ) -> dict[str, np.ndarray]:
         """Returns a gated layer's tensors, a dict from suffix to array.
 
         Args:
@@ -78,7 +87,7 @@ class SparseGating(Gating, abc.ABC):
             logits: Flattened logits of their gates, as the layer stores them.
         """
 
-    def pack(self, tensors: dict[str, Any]) -> dict[str, Any]:
+    def pack(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         packed = dict(tensors)
         for prefix in self._layers(tensors):
             gates, weights = self.take_weights(packed, prefix)
@@ -88,8 +97,8 @@ class SparseGating(Gating, abc.ABC):
         return packed
 
     def unpack(
-        self, tensors: dict[str, Any], shapes: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, tensors: dict[str, np.ndarray], shapes: dict[str, tuple[int, ...]]
+    ) -> dict[str, np.ndarray]:
         multiplier = self.method.gate_learning_rate_multiplier
         unpacked = dict(tensors)
         for prefix in self._layers(shapes):
@@ -107,11 +116,11 @@ class SparseGating(Gating, abc.ABC):
             unpacked |= {prefix + end: array for end, array in restored.items()}
         return unpacked
 
-    def _layers(self, names: Iterable[str]):
+    def _layers(self, names: Iterable[str]) -> list[str]:
         end = self.replaced[0]
         return [name.removesuffix(end) for name in names if name.endswith(end)]
 
-    def gate_values(self, scaled_log_alpha) -> Tensor:
+    def gate_values(self, scaled_log_alpha: np.ndarray) -> np.ndarray:
         """Returns the deterministic gates for an array of stored logits."""
         gates = HardConcreteGates(
             scaled_log_alpha.shape, **gate_options(self.method)
@@ -121,7 +130,12 @@ class SparseGating(Gating, abc.ABC):
         return ops.convert_to_numpy(gates.call())
 
 
-def _take_packed(tensors: dict[str, Any], prefix, count: int, replaced):
+def _take_packed(
+    tensors: dict[str, np.ndarray],
+    prefix: str,
+    count: int,
+    replaced: tuple[str, ...],
+) -> tuple[np.ndarray, np.ndarray]:
     """Removes `open` and `values` of one gated layer from `tensors`.
 
     Both are checked, because NumPy would broadcast a single value to all
@@ -163,7 +177,7 @@ def _take_packed(tensors: dict[str, Any], prefix, count: int, replaced):
     return indices, values
 
 
-def _are_indices(indices, count: int):
+def _are_indices(indices: np.ndarray, count: int) -> bool:
     """Returns whether `indices` are increasing integers in `[0, count)`."""
     return (
         indices.ndim == 1

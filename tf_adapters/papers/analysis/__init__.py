@@ -1,9 +1,9 @@
 """Analyses of finished runs, one file for each; all are found automatically.
 
-`analysis.py` has the contract; `tf-adapters analyse <name>` runs one.
+`support/analysis.py` has the base class. `tf-adapters analyse <name>` runs one.
 """
 
 import os
 
-# Done before anything imports TensorFlow, as in the command.
+# Set before anything imports TensorFlow, as the command `tf-adapters` does.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -1,4 +1,4 @@
-"""Measures metric and speed of a model without the adapters of some blocks."""
+"""Measures a model's metric and speed without the adapters of some blocks."""
 
 import dataclasses
 
@@ -17,10 +17,10 @@ _TIMED_ROWS = 256
 
 
 def variants(blocks):
-    """Returns `(which, blocks)` for the whole model and all smaller ones.
+    """Returns a name and the blocks to leave out for each variant of a model.
 
     Args:
-        blocks: Tuple of the numbers of the blocks with adapters, ascending.
+        blocks: Tuple of the indices of the blocks with adapters, ascending.
     """
     some = range(1, len(blocks) + 1)
     first = [("first", blocks[:k]) for k in some]
@@ -29,7 +29,7 @@ def variants(blocks):
 
 
 def drop_one_by_one(make, rows, turns=5):
-    """Returns rows with `COLUMNS`, first the row of the complete model.
+    """Returns a row with `COLUMNS` for each variant, the complete model first.
 
     Args:
         make: Function that takes the blocks to leave out and returns an
@@ -67,11 +67,12 @@ class AdapterDrop(Analysis):
     For every k, removes the adapters, or the fusion, from the first k blocks of
     a trained run, and from the last k. Evaluates each variant on the validation
     set without training again (Rueckle et al. 2021, arXiv:2010.11918, sections
-    3 and 4; the outlook of Pfeiffer et al. 2021, section 8.2). Speeds are those
-    of inference, relative to the complete model. The two models take turns on
-    at most 256 examples. Reported are the median and the interquartile range
-    over the turns. `--params_override=method.leave_out=[0,1]` does the same to
-    a run in `--mode=eval|predict|export`, and in training.
+    3 and 4; the outlook of Pfeiffer et al. 2021, section 8.2). Also measures
+    the speed of inference relative to the complete model: each variant and the
+    complete model take turns on at most 256 examples, and the table has the
+    median and the quartiles over the turns.
+    `--params_override=method.leave_out=[0,1]` leaves out the same layers in
+    training and in `--mode=eval|predict|export`.
     """
 
     def add_flags(self, parser):
@@ -89,8 +90,8 @@ class AdapterDrop(Analysis):
             )
 
         def make(blocks):
-            # Each has its own encoder, since the run may have trained its
-            # norms.
+            # Each experiment has its own encoder, since the run may have
+            # trained the encoder's norms.
             left_out = tuple(sorted({*run.config.method.leave_out, *blocks}))
             return run.experiment(
                 method=dataclasses.replace(
@@ -108,8 +109,7 @@ class AdapterDrop(Analysis):
         for which, style in zip(
             ("first", "last"), drawing.styles(), strict=False
         ):
-            # If all blocks are left out, they are neither the first nor the
-            # last.
+            # The model without any adapters belongs to both lines.
             some = table[table.blocks == which]
             line = pd.concat([whole, some, everything]).drop_duplicates(
                 "left_out"

@@ -43,10 +43,10 @@ class Curves(Analysis):
     There is a panel for each metric and a line for each group of runs, with the
     mean and a band from the smallest to the largest value (He et al. 2021,
     figures 5 and 9). A group has one method and one number of pretraining
-    steps. With several numbers, each method has its own panel, and lines are
-    darker for longer pretraining (Han et al. 2021, figures 1 and 13). The runs
-    need `train.validate_every_steps`, and `train.evaluate_loss=true` for the
-    loss.
+    steps. With three or more such numbers, each method has its own panel, and
+    lines are darker for longer pretraining (Han et al. 2021, figures 1 and 13).
+    The runs need `train.validate_every_steps`, and `train.evaluate_loss=true`
+    for the loss.
     """
 
     reads = "model_dirs"
@@ -88,7 +88,7 @@ class Curves(Analysis):
 
 
 def _draw_groups(axis, here, method):
-    """Draws a line for each group, of one method or of all."""
+    """Draws a line for each group. `None` as `method` means all methods."""
     groups = here.groupby(["method", "pretraining"], sort=True)
     lengths = sorted(here.pretraining.unique())
     for (name, steps), line, style in pictures.styled(groups):
@@ -110,8 +110,8 @@ def _words(method, steps):
 
 
 def _group(folder):
-    """Returns the method of a run, and how long it was pretrained."""
+    """Returns a run's method and its number of pretraining steps."""
     path = Path(folder) / "config.yaml"
     method = load_setting(path, "method.name")
-    # Runs of earlier versions have no such setting.
+    # Runs of earlier versions lack this setting.
     return method, load_setting(path, "pretrain.steps", default=0)

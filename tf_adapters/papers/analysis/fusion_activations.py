@@ -56,7 +56,7 @@ def weight_rows(weights, members):
     """Returns rows with `COLUMNS`, one for each task, slot and member.
 
     Args:
-        weights: Dict from task to what `mean_weights` returns.
+        weights: Dict from task to a result of `mean_weights`.
         members: Dict from task to the names of its fusion's members.
     """
     return [
@@ -85,7 +85,7 @@ def load_fusion(folder):
 
 
 def of_experiment(experiment, rows):
-    """Returns what `mean_weights` returns for an experiment's fusion."""
+    """Returns the `mean_weights` of an experiment's fusion."""
     from tf_adapters.data.batches import batch_plan
     from tf_adapters.data.batches import pipeline
 
@@ -97,7 +97,10 @@ def of_experiment(experiment, rows):
 
 
 def _of_runs(folders):
-    """Returns the table of several runs, averaged over a task's seeds."""
+    """Returns the table of several runs.
+
+    Runs with the same task and seed are named by their folders.
+    """
     runs = [(folder, *load_fusion(folder)) for folder in folders]
     names = [(run.task.name, run.config.seed) for _, run, _ in runs]
     tables = []
@@ -130,7 +133,7 @@ class FusionActivations(Analysis):
 
     Averages the softmax weight of each adapter over all tokens of the
     validation set and over seeds, for each block and target task (Pfeiffer et
-    al. 2021, section 6, figures 4 and 6). White is a weight of 1, black of 0.
+    al. 2021, section 6, figures 4 and 6). White is a weight of 1; black is 0.
     """
 
     reads = "model_dirs"
@@ -167,8 +170,8 @@ class FusionActivations(Analysis):
             axis.set_yticks(range(len(tasks)), tasks)
         for axis in axes.flat[len(places) :]:
             axis.set_visible(False)
-        # Also above a hidden panel, because shared axes label only the last
-        # row.
+        # Label the panel above a hidden one too, because shared axes label only
+        # the last row.
         for axis in axes.flat[max(0, len(places) - axes.shape[1]) :]:
             axis.tick_params(labelbottom=True)
         figure.supxlabel("adapter", size=9)

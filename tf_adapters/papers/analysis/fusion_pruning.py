@@ -20,10 +20,10 @@ _LEAST_RANGE = 0.1
 
 
 def ranking(weights, names):
-    """Returns the names of the members, the most activated first.
+    """Returns the names of the members, most activated first.
 
     Args:
-        weights: What `fusion_activations.mean_weights` returns.
+        weights: Result of `fusion_activations.mean_weights`.
         names: The members' names in their order in the fusion.
     """
     means = np.mean(list(weights.values()), axis=0)
@@ -31,11 +31,11 @@ def ranking(weights, names):
 
 
 def prune_one_by_one(experiment, ranked, rows, turns=5):
-    """Returns rows of `COLUMNS`, from all members to one.
+    """Returns a row with `COLUMNS` for each fusion, the complete one first.
 
     Args:
         experiment: `Experiment` of the whole fusion.
-        ranked: What `ranking` returns.
+        ranked: Result of `ranking`. Members are removed from its end.
         rows: Validation rows.
         turns: Number of timings of each fusion. Each follows a timing of the
             complete fusion.
@@ -90,14 +90,15 @@ def _check(keep, number):
 
 @register("fusion_pruning")
 class FusionPruning(Analysis):
-    """Measures metric and speed of a fusion with fewer and fewer adapters.
+    """Measures the metric and speed of a fusion as its adapters are removed.
 
     Ranks the members by their softmax weight, averaged over the tokens of the
-    training set and all positions of the fusion. Removes the last one, the last
-    two, and so on, and evaluates each smaller fusion on the validation set
-    (Pfeiffer et al. 2021, section 8.2, after Rueckle et al. 2021,
-    arXiv:2010.11918). Speeds are as in `adapter_drop`. With `--keep` it also
-    writes a run folder of a smaller fusion, for `--mode=eval|predict|export`.
+    training set and all positions of the fusion. Removes the lowest-ranked
+    member, then the lowest two, and so on, and evaluates each smaller fusion on
+    the validation set (Pfeiffer et al. 2021, section 8.2, after Rueckle et al.
+    2021, arXiv:2010.11918). Measures speeds as `adapter_drop` does. With
+    `--keep`, also writes a run folder of a smaller fusion, for
+    `--mode=eval|predict|export`.
     """
 
     def add_flags(self, parser):

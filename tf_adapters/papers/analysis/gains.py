@@ -1,4 +1,4 @@
-"""Compares the accuracies of a study's methods with one of them."""
+"""Compares the accuracies of a study's methods with a baseline's."""
 
 from pathlib import Path
 
@@ -17,14 +17,14 @@ from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
 
 # Accuracies are means over seeds, from 0 to 1. Deviations are sample standard
-# deviations. Standard errors are those of the difference to the baseline, over
-# validation examples. NaN with one seed, or without a run of the baseline.
+# deviations over seeds, NaN for one seed. The difference from the baseline and
+# its standard error over validation examples are NaN without a baseline's run.
 COLUMNS = ("task", "train_examples", "method", "accuracy", "deviation")
 COLUMNS += ("difference", "standard_error", "seeds")
 
 
 def compare_methods(hits, sizes, baseline):
-    """Returns a `DataFrame` of `COLUMNS`, its rows in the order of `hits`.
+    """Returns a `DataFrame` with `COLUMNS` and a row for each entry of `hits`.
 
     Args:
         hits: Dict from `(task, method)` to a dict from seed to an array with 1
@@ -45,7 +45,8 @@ def compare_methods(hits, sizes, baseline):
 def _paired(by_seed, base):
     """Returns the mean difference over common seeds, and its standard error.
 
-    The error is over examples, whose differences are means over seeds.
+    The standard error is over examples. The difference of an example is a mean
+    over seeds.
     """
     both = [seed for seed in by_seed if seed in base]
     if not both:
@@ -64,10 +65,10 @@ def _by_size(gains):
 
 
 def markdown(gains, baseline):
-    """Returns a table of methods by tasks, the smallest training set first.
+    """Returns Markdown: a table of methods by tasks, smallest data set first.
 
     Args:
-        gains: What `compare_methods` returns.
+        gains: Result of `compare_methods`.
         baseline: Name of the method whose differences are left out.
     """
     tasks = _by_size(gains)
@@ -94,7 +95,7 @@ def _cell(gain, baseline):
 
 
 def evaluate_runs(study_dir):
-    """Returns the first two arguments of `compare_methods` for a study.
+    """Returns the arguments `hits` and `sizes` of `compare_methods`.
 
     Raises:
         UserError: If the folder holds no study, or a task has no classes.
@@ -149,14 +150,13 @@ def _of_model(run):
 
 @register("gains")
 class Gains(Analysis):
-    """Compares the accuracy of a study's methods with one of them, by example.
+    """Compares the accuracy of a study's methods with a baseline, by example.
 
     Takes the stored predictions of every finished run on its validation set, or
-    evaluates the run if it stored none. Compares the accuracy with the
-    baseline's run of the same task and seed (Pfeiffer et al. 2021, table 1,
-    compares two methods by their standard deviations over seeds; figure 3 has
-    the bars). Bars are the standard error of the difference over validation
-    examples.
+    evaluates the run if it stored none. Subtracts the accuracy of the
+    baseline's run of the same task and seed (Pfeiffer et al. 2021, figure 3).
+    Black bars are the standard error of the difference over validation
+    examples. Table 1 of the paper has standard deviations over seeds instead.
     """
 
     reads = "study_dir"

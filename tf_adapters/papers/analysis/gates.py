@@ -15,7 +15,7 @@ from tf_adapters.runs import earlier_runs
 
 COLUMNS = ("run", "task", "encoder", "l0_lambda", "share", "open")
 COLUMNS += ("open_at_start",)
-# The name in the picture, and the keys in `result.json`.
+# Names in the picture, and keys in `result.json` after and before training.
 _SHARES = {
     "expected": ("gates_open_expected", "gates_open_expected_at_start"),
     "sampled": ("gates_open_sampled", "gates_open_sampled_at_start"),
@@ -24,7 +24,7 @@ _ZERO = "gates_exactly_zero"
 
 
 def shares(result):
-    """Yields name, share of open gates, and the share before training.
+    """Yields a name, the share of open gates, and the share before training.
 
     Args:
         result: A run's `result.json`.
@@ -47,7 +47,7 @@ def shares(result):
             )
     for name, (after, before) in _SHARES.items():
         yield name, report[after], report[before]
-    # Untrained gates are one half in evaluation, never zero.
+    # In evaluation, untrained gates are one half, not zero.
     yield "not exactly zero", 1 - report[_ZERO], 1.0
 
 
@@ -57,8 +57,8 @@ class Gates(Analysis):
 
     AdapterBias, table 7, does not say which share it counts. This table has
     three: the expected share, the share in one draw, and the share of gates
-    that are not exactly zero in evaluation. Each has its value before training
-    next to it, since untrained gates are open with probability 0.83. Runs with
+    that are not exactly zero in evaluation. Next to each is its value before
+    training, since untrained gates are open with probability 0.83. Runs with
     the same task, encoder and lambda are averaged. The picture has bars by
     task. If runs have several lambdas, it has a panel for each task and a line
     for each share.
@@ -98,7 +98,7 @@ class Gates(Analysis):
 
 
 def averaged(table):
-    """Returns the table with runs that differ only in the seed averaged.
+    """Averages runs that differ only in the seed, and returns the table.
 
     Its column `group` names the task, and the encoder if there are several.
     """

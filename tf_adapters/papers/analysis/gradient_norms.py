@@ -1,4 +1,4 @@
-"""Plots gradient norms of each block over training."""
+"""Plots gradient norms of each block over training steps."""
 
 from pathlib import Path
 import re
@@ -16,16 +16,16 @@ from tf_adapters.report import drawing
 from tf_adapters.runs import run_files
 
 COLUMNS = ("run", "method", "seed", "step", "part", "norm")
-# Fraction of a run's records that counts as its beginning, or as its end.
+# Fraction of a run's records that count as its beginning, and as its end.
 _SHARE = 0.1
 _BLOCK = re.compile(r"(?:^|/)(?:block|transformer_layer|layer)_(\d+)(?:_|/|$)")
 
 
 def part_of(name):
-    """Returns a weight's part, such as `"block 3"`, `"head"` or `"pooler"`.
+    """Returns the part of a model that a weight is in, such as `"block 3"`.
 
     Args:
-        name: Its name in an adapter folder.
+        name: Name of the weight in an adapter folder.
     """
     found = _BLOCK.search(name)
     if found:
@@ -36,7 +36,7 @@ def part_of(name):
 
 
 def by_part(norms):
-    """Returns a dict from part to the norm of its gradient over all weights.
+    """Returns a dict from part to the gradient norm over all of its weights.
 
     Args:
         norms: Dict from the name of a weight to the norm of its gradient.
@@ -63,10 +63,11 @@ def read_log(folder):
 
 
 def kept(table):
-    """Returns the remaining share of each part's norm when training ends.
+    """Returns the ratio of each part's final gradient norm to its initial one.
 
-    The column `kept` is the mean over the last tenth of a run's records divided
-    by the mean over the first tenth. There is a row for each run and part.
+    The ratio is the column `kept`: the mean over the last tenth of a run's
+    records divided by the mean over the first tenth. There is a row for each
+    run and part.
 
     Args:
         table: `DataFrame` with `COLUMNS`.
@@ -90,7 +91,7 @@ class GradientNorms(Analysis):
     before clipping (Han et al. 2021, figure 3). Frozen weights have no
     gradient, so with adapters a block's norm is its adapters' norm. The runs
     need `--params_override=train.log_gradient_norms=true`, and
-    `train.validate_every_steps` for more than one point an epoch. `--summary`
+    `train.validate_every_steps` for more than one point per epoch. `--summary`
     shows, for each part, the mean norm in the last tenth of training divided by
     the mean norm in the first tenth. It is near 0 if gradients vanish.
     """
@@ -151,7 +152,7 @@ class GradientNorms(Analysis):
 
 
 def _styles(parts):
-    """Returns a dict from part to its style. Higher blocks are darker."""
+    """Returns a dict from part to its style. Upper blocks are darker."""
     blocks = [part for part in parts if part.startswith("block")]
     others = [part for part in parts if part not in blocks]
     shades = colormaps["viridis_r"](np.linspace(0.15, 1, len(blocks)))

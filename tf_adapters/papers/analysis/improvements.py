@@ -1,4 +1,4 @@
-"""Shows with arrows on how many tasks one method is better than another."""
+"""Counts the tasks on which a method is better than a baseline."""
 
 import pandas as pd
 
@@ -20,8 +20,8 @@ def improvements_of_means(means, methods, baselines, threshold):
     Args:
         means: Dict from `(task, method)` to a mean, in points.
         methods: Names of methods.
-        baselines: Names of the methods to compare with.
-        threshold: Number of points up to which a difference counts as none.
+        baselines: Names of the methods to compare `methods` with.
+        threshold: Largest difference, in points, that counts as no change.
     """
     rows = []
     for task in dict.fromkeys(task for task, _ in means):
@@ -41,7 +41,7 @@ def _change(difference, threshold):
 
 
 def improved(table):
-    """Returns a dict from `(method, baseline)` to text such as `"3/9"`."""
+    """Returns a dict from `(method, baseline)` to a count such as `"3/9"`."""
     groups = table.groupby(["method", "baseline"], sort=False).change
     return {
         pair: f"{(change == 'up').sum()}/{len(change)}"
@@ -53,9 +53,9 @@ def improved(table):
 class Improvements(Analysis):
     """Compares methods with baselines, task by task, with arrows.
 
-    Compares the study's metric, averaged over seeds, of each of `--methods`
-    with each of `--baselines`. The arrow points up if the method is more than
-    `--threshold` points higher, down if it is more than that lower, and is flat
+    Compares each of `--methods` with each of `--baselines` by the study's
+    metric, averaged over seeds. The arrow points up if the method is better by
+    more than `--threshold` points, down if it is worse by more, and is flat
     otherwise. The last row counts the improved tasks (Pfeiffer et al. 2021,
     table 2).
     """

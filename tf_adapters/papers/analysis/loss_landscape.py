@@ -11,7 +11,7 @@ COLUMNS = ("run", "task", "method", "seed", "split", "alpha", "distance")
 COLUMNS += ("loss", "width", "width_in_distance")
 # Largest number of training examples for the loss.
 _TRAIN_EXAMPLES = 1000
-# Difference of the loss between the edge of the valley and trained weights.
+# Loss at the edge of the valley minus the loss of the trained weights.
 _EDGE = 0.1
 
 
@@ -44,8 +44,8 @@ def norm(values):
 def width(steps, losses):
     """Returns the width of the valley around `alpha = 1`.
 
-    The loss in the valley is at most 0.1 above the loss at 1. Its ends are
-    interpolated between steps.
+    The loss in the valley is at most 0.1 above the loss at 1. The valley's ends
+    are interpolated between steps.
     """
     steps, losses = np.asarray(steps), np.asarray(losses)
     (one,) = np.flatnonzero(steps == 1)
@@ -57,7 +57,7 @@ def width(steps, losses):
 
 
 def _crossing(steps, losses, edge):
-    """Returns the first step with a loss above an edge, or the last step."""
+    """Returns where the loss first exceeds an edge, or the last step."""
     above = np.flatnonzero(losses > edge)
     if not len(above):
         return steps[-1]
@@ -76,8 +76,8 @@ class LossLandscape(RunsAnalysis):
     does not say which data it uses; here the loss is shown for at most 1,000
     training examples, and for the validation set. Since methods move weights by
     very different distances, a second panel shows the distance from `t1`
-    instead of `a`. Rows with `a = 1` have the width of the valley around it, in
-    which the loss is at most 0.1 higher.
+    instead of `a`. Rows with `a = 1` also have the width of the valley around
+    `t1`, in which the loss is at most 0.1 higher than at `t1`.
     """
 
     columns = COLUMNS

@@ -20,8 +20,8 @@ COLUMNS = ("task", "panel", "setting", "x", "score", "error", "runs")
 def score_settings(runs, panels, x, split):
     """Returns a row with `COLUMNS` for each point of each line and panel.
 
-    A panel varies one setting. It has the runs whose other settings all have
-    their most frequent value.
+    A panel varies one setting. It shows the runs in which each of the other
+    settings has its most frequent value.
 
     Args:
         runs: `DataFrame` with `task`, the panels' settings, `x` and `split`.
@@ -48,8 +48,8 @@ class SettingSearch(Analysis):
     """Plots a study's metric for each value of several settings, one at a time.
 
     There is a panel for each task and each setting in `--panels`, with a line
-    for each of its values. The other settings have the values that most runs
-    have (Pfeiffer et al. 2021, appendix A.2, figures 7 to 9). `--x` is the
+    for each value of the setting. The other settings have their most frequent
+    values (Pfeiffer et al. 2021, appendix A.2, figures 7 to 9). `--x` is the
     setting on the horizontal axis. `--reference` names a method whose mean is
     drawn as a horizontal line.
     """

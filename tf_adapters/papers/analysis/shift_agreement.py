@@ -24,7 +24,7 @@ def sum_of_directions(before, after):
 
 
 def agreement(sums, counts, labels):
-    """Returns the mean cosines between shifts of tokens of different texts.
+    """Returns the mean cosines between shifts of tokens from different texts.
 
     Args:
         sums: Array `(texts, d)`, from `sum_of_directions`.
@@ -50,13 +50,13 @@ def agreement(sums, counts, labels):
 class ShiftAgreement(RunsAnalysis):
     """Measures how similarly the last block moves tokens, by class.
 
-    Tests with numbers what AdapterBias's figure 5 is meant to show: that BitFit
-    moves all tokens in the same direction, and AdapterBias tokens of different
-    classes in different directions. Computes the mean cosine between the shifts
-    of tokens of different texts in the validation set, over texts of the same
-    class and of different classes, and the gap between both. A shift is the
-    difference between the outputs of the last block's first and second norm, as
-    in `shift_directions`.
+    Tests the statement of AdapterBias's figure 5: BitFit moves all tokens in
+    the same direction, and AdapterBias moves tokens of different classes in
+    different directions. Computes the mean cosine between the shifts of tokens
+    from two texts of the validation set, once for texts of the same class and
+    once for texts of different classes, and the gap between the two means. A
+    shift is the difference between the outputs of the last block's first and
+    second norm, as in `shift_directions`.
     """
 
     columns = COLUMNS

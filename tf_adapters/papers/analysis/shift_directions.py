@@ -1,4 +1,4 @@
-"""Draws in a plane where the last block moves tokens."""
+"""Draws how the last block moves tokens, in a plane."""
 
 import numpy as np
 import sklearn.decomposition
@@ -14,7 +14,7 @@ COLUMNS = ("run", "method", "text", "position", "label", "state", "x", "y")
 
 
 def plane(before, after):
-    """Returns vectors in the plane of their two principal components.
+    """Returns vectors in the plane of their first two principal components.
 
     Args:
         before: Array `(n, d)`.
@@ -34,9 +34,10 @@ class ShiftDirections(RunsAnalysis):
     """Draws tokens before and after the last block's feed-forward network.
 
     For a few texts of the validation set, draws each token's vector after the
-    last block's first norm and after its second norm, in the plane of their two
-    principal components (AdapterBias, section 4.7.1, figure 5, compared with
-    BitFit). Each class has a color, pale before and full after.
+    last block's first norm and after its second norm, in the plane of the first
+    two principal components of all vectors (AdapterBias, section 4.7.1, figure
+    5, compared with BitFit). Each class has a color, which is pale for vectors
+    before the network.
     """
 
     columns = COLUMNS

@@ -1,4 +1,4 @@
-"""Draws the tokens that AdapterBias shifts farthest as a word cloud."""
+"""Draws a word cloud of the tokens that AdapterBias shifts farthest."""
 
 import collections
 
@@ -23,11 +23,11 @@ def mean_shifts(token_ids, alphas, lengths):
     Args:
         token_ids: Integers `(n,)`.
         alphas: Array `(blocks, n)` with each block's weights of the tokens.
-        lengths: Length of each block's vector, `(blocks,)`.
+        lengths: Length of each block's shift vector, `(blocks,)`.
 
     Returns:
-        Dict from token id to the mean of `|alpha| |v|` over its occurrences and
-        all blocks, and the number of occurrences.
+        Dict from token id to a pair: the mean of `|alpha| |v|` over the token's
+        occurrences and all blocks, and the number of occurrences.
     """
     shifts = np.mean(np.abs(alphas) * np.asarray(lengths)[:, None], axis=0)
     found = collections.defaultdict(list)
@@ -38,12 +38,12 @@ def mean_shifts(token_ids, alphas, lengths):
 
 @register("shift_words")
 class ShiftWords(Analysis):
-    """Draws the tokens that AdapterBias shifts farthest as a word cloud.
+    """Draws a word cloud of the tokens that AdapterBias shifts farthest.
 
     Averages the length of the shift, `|alpha| |v|`, over all occurrences of a
     token in the validation set and over all blocks. Special and rare tokens are
-    left out. See AdapterBias, section 4.7. The figure was not available when
-    this was written, so the choice of blocks is ours.
+    left out. See AdapterBias, section 4.7. The paper's figure was not available
+    when this was written, so averaging over all blocks is our choice.
     """
 
     def add_flags(self, parser):

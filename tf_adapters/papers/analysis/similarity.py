@@ -1,4 +1,4 @@
-"""Compares the representations of a tuned and the untuned encoder."""
+"""Compares the representations of the tuned and the untuned encoder."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ _ROWS = 1000
 
 
 def similarity(one, other, rows=_ROWS):
-    """Returns Pearson's correlation of two spaces' cosine similarities.
+    """Returns the Pearson correlation of the cosine similarities in two spaces.
 
     The correlation is over all pairs of different vectors. The matrices of all
     pairs are never built; blocks of rows are summed in float64.
@@ -78,11 +78,12 @@ class Similarity(RunsAnalysis):
     Draws tokens of the validation set, the same for all runs of a task.
     Computes the cosine similarities of all pairs in the untuned and in the
     tuned encoder, and their Pearson correlation for each block (He et al. 2021,
-    section 2.2, figures 2, 7 and 8). Special tokens are left out, and so is the
-    diagonal, which the paper does not mention. There is a panel for each task
-    and a line for each method, with the mean over its runs and a band from the
-    smallest to the largest value. `--languages` uses the validation sets of
-    other languages instead, with a panel for each language in `--data_dir`.
+    section 2.2, figures 2, 7 and 8). Special tokens are left out. The diagonal
+    is left out too, which the paper does not mention. There is a panel for each
+    task and a line for each method, with the mean over its runs and a band from
+    the smallest to the largest value. `--languages` uses the validation sets of
+    other languages instead, with a panel for each language that `--data_dir`
+    has.
     """
 
     columns = COLUMNS
@@ -139,7 +140,7 @@ def _draw_lines(axis, here):
 
 
 def _texts(run, languages):
-    """Yields pairs of a language, or "", and rows to draw tokens from."""
+    """Yields each language with its rows; `""` for the task's own rows."""
     if not languages:
         yield "", run.rows["validation"]
     data_dir = run.config.data.data_dir
@@ -159,7 +160,7 @@ def _texts(run, languages):
 
 
 def _of_texts(run, experiment, rows, number):
-    """Yields each block's number, its similarity, and the token count."""
+    """Yields each block's number, its similarity, and the number of tokens."""
     from tf_adapters import methods
     from tf_adapters.encoders.load import load_encoder
     from tf_adapters.models.adapter_model import adapt
@@ -188,7 +189,7 @@ def _of_texts(run, experiment, rows, number):
 
 
 def _vectors(model, experiment, examples, places):
-    """Returns a list with each block's vectors of some tokens, `(n, d)`."""
+    """Returns each block's vectors of some tokens, as arrays `(n, d)`."""
     wanted = {}
     for place, (text, position) in enumerate(places):
         wanted.setdefault(text, []).append((place, position))

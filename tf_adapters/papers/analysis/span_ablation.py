@@ -13,7 +13,7 @@ COLUMNS += ("change_percent",)
 
 
 def spans(num_blocks):
-    """Returns the `L (L + 1) / 2` pairs `(first, last)`, for each span."""
+    """Returns `(first, last)` for each of the `L (L + 1) / 2` spans."""
     return [
         (first, last)
         for first in range(num_blocks)
@@ -22,7 +22,7 @@ def spans(num_blocks):
 
 
 def ablate(num_blocks, evaluate):
-    """Returns a dict from a span to the metric without it.
+    """Returns a dict from each span to the metric without its adapters.
 
     Args:
         num_blocks: Integer `L`.
@@ -77,8 +77,8 @@ class SpanAblation(RunsAnalysis):
     Removes the method's layers from blocks i to j of a trained run, for all i
     <= j, and evaluates each variant on the validation set without training
     again. Shows the relative change of the run's first metric (Houlsby et al.
-    2019, section 3.6, figure 6). Trained norms stay as they are. Several runs
-    have a panel for each task, with means over its runs.
+    2019, section 3.6, figure 6). Trained norms stay as they are. For several
+    runs, there is a panel for each task, with means over the runs of the task.
     """
 
     columns = COLUMNS
@@ -124,7 +124,7 @@ def _of_run(run):
 
     def evaluate(blocks):
         with model.without(blocks):
-            # The graph differs, so a new trainer is needed.
+            # Each span needs a new trainer, because the graph differs.
             trainer = experiment.trainer_of(model)
             return trainer.evaluate(examples)[metric]
 

@@ -22,7 +22,7 @@ def boxes(runs, over, split):
 
     Args:
         runs: `DataFrame` with `task`, `panel`, `method`, `over` and `split`.
-        over: Column with a box for each value.
+        over: Column whose values have a box each.
         split: Column of the metric.
     """
     rows = []
@@ -46,8 +46,8 @@ class Stability(Analysis):
     al. 2021, figures 9 and 10). `--over=method` shows the distribution over all
     runs (Han et al., figures 2 and 4). A box extends from the first to the
     third quartile (`quartile_range` is its length), and whiskers to the
-    smallest and largest value. `--panels` names settings with a panel for each
-    of their values.
+    smallest and largest value. There is a panel for each combination of values
+    of the settings in `--panels`.
     """
 
     reads = "study_dir"
@@ -74,7 +74,7 @@ class Stability(Analysis):
             runs = runs.assign(all_runs="all runs")
         over = "all_runs" if options.over == "method" else options.over
         found = boxes(runs, over, options.split)
-        # As text, because numbers with decimals count as measured values.
+        # As text, because claims treat numbers with decimals as measurements.
         setting = [f"{options.over} {box}" for box in found.box]
         metrics = dict(zip(runs.task, runs.metric, strict=True))
         return found.assign(

@@ -13,11 +13,11 @@ COLUMNS = ("run", "task", "block", "place", "alpha", "shift")
 
 
 def mean_token_shifts(alphas, mask):
-    """Returns each block's mean of `|alpha|` over the tokens of a batch.
+    """Returns each block's sum of `|alpha|` over a batch, and the token count.
 
     Args:
         alphas: List of arrays `(batch, tokens, 1)`, one for each block.
-        mask: Array `(batch, tokens)`, 1 at tokens.
+        mask: Array `(batch, tokens)`, 1 for tokens and 0 for padding.
 
     Returns:
         Sums for each block `(blocks,)`, and the number of tokens.
@@ -31,11 +31,11 @@ def mean_token_shifts(alphas, mask):
 class TokenShift(RunsAnalysis):
     """Shows the mean weight of AdapterBias's shift, by block.
 
-    Averages `|alpha|` over all tokens of the validation set, and `|alpha| |v|`,
-    the length of the shift. They show which blocks the task changes most
-    (AdapterBias, section 4.7, figure 6, with the first block on top). There is
-    a panel for each task. Several runs are averaged, with the standard error as
-    a bar.
+    Averages `|alpha|` and the length of the shift, `|alpha| |v|`, over all
+    tokens of the validation set. Both show which blocks the task changes most
+    (AdapterBias, section 4.7, figure 6). There is a panel for each task, with
+    the first block on top. Several runs are averaged, and bars show the
+    standard error.
     """
 
     columns = COLUMNS
@@ -73,12 +73,12 @@ class TokenShift(RunsAnalysis):
 
 
 def shifts_of_blocks(table):
-    """Returns the mean, standard error and number of runs for each block."""
+    """Returns each block's mean `|alpha|`, standard error and run count."""
     return table.groupby("block").alpha.agg(["mean", "sem", "count"])
 
 
 def _of_run(run):
-    """Returns each block's mean `|alpha|` and the length of its vector."""
+    """Returns each block's mean `|alpha|` and its shift vector's length."""
     experiment = run.experiment()
     lengths = vector_lengths(run, experiment.model)
     total, tokens = 0.0, 0.0
@@ -100,8 +100,8 @@ def vector_lengths(run, model):
     """Returns the length of each block's shift vector.
 
     Raises:
-        UserError: If the model is not an AdapterBias with a weight for each
-            token.
+        UserError: If the model is not an AdapterBias model with a weight for
+            each token.
     """
     from tf_adapters.methods.adapter_bias import Shift
 

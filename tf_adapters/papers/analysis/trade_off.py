@@ -21,8 +21,8 @@ WEIGHTS = "trained_weights"
 def count_without_head(runs):
     """Returns runs with the head's weights subtracted from `trained_weights`.
 
-    Otherwise the points of tasks with different numbers of classes would
-    differ.
+    With the head, a method would have different numbers of weights on tasks
+    with different numbers of classes.
     """
     head = runs.get("head_weights", pd.Series(0, runs.index)).fillna(0)
     return runs.assign(trained_weights=runs.trained_weights - head)
@@ -34,9 +34,8 @@ def select(runs, keys, over=()):
     Args:
         runs: `DataFrame` of runs.
         keys: Columns that distinguish models, besides `task` and `method`.
-        over: Columns to select over. For each task and model, the values with
-            the highest mean over seeds are selected, among the values with the
-            most seeds.
+        over: Columns to select over. For each task and model, only values with
+            the most seeds compete, and the highest mean over seeds wins.
     """
     kept = []
     for _, group in _groups(runs, keys):
@@ -80,14 +79,14 @@ def _groups(runs, keys):
 
 
 def percentiles(table, baseline):
-    """Returns percentiles over tasks of the difference to a baseline.
+    """Returns percentiles, over tasks, of the difference from a baseline.
 
-    The difference is each task's mean minus the mean of its baseline, in
-    points, for each method and position on the axis (Houlsby et al. 2019,
-    figures 1 and 3).
+    The difference is the mean of a method on a task minus the mean of the
+    baseline on this task, in points. There is a row for each method and
+    position on the axis (Houlsby et al. 2019, figures 1 and 3).
 
     Args:
-        table: What `means_over_seeds` returns.
+        table: Result of `means_over_seeds`.
         baseline: Name of the baseline's method.
     """
     zero = table[table.method == baseline].set_index("task")["mean"]
@@ -113,7 +112,7 @@ class TradeOff(Analysis):
     the grid, such as the number of training examples (AdapterBias, figure 4) or
     the deviation of the initial weights (Houlsby et al., figure 6 right). With
     `--baseline=full`, there is one panel with the 20th, 50th and 80th
-    percentile, over tasks, of the difference to that method (Houlsby et al.,
+    percentile, over tasks, of the difference from `full` (Houlsby et al.,
     figures 1 and 3). The head's weights do not count.
     """
 
@@ -245,6 +244,6 @@ def _draw_percentiles(table):
         f"{table.of[0]}, points above {table.baseline[0]}",
         f"20th, 50th and 80th percentile over {tasks} tasks",
     )
-    # Drawn after the scale is set, or it would fix the limits of a linear one.
+    # Drawn last: on a linear scale, it would fix the limits.
     axes.axhline(0, color="black", linewidth=0.8)
     return figure

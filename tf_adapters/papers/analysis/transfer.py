@@ -1,4 +1,4 @@
-"""Shows the scores in each language of a task that was trained in one."""
+"""Shows scores in several languages after training in one language."""
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.papers.analysis.support import pictures
@@ -12,17 +12,17 @@ _PREFIX = "transfer/"
 
 
 def scores(runs):
-    """Returns a row for each run and language, and for three averages.
+    """Returns a row for each run and each language or average over languages.
 
     Args:
         runs: `DataFrame` of a study's finished runs.
 
     Returns:
-        `DataFrame` with the settings of the study's grid, `language` and
-        `score`, in points.
+        `DataFrame` with the columns `run`, the settings of the study's grid,
+        `language`, and `score` in points.
     """
     names = list(runs.columns)
-    # Columns of runs.csv: the state, the grid's settings, and the metric.
+    # In runs.csv, the grid's settings are between the state and the metric.
     settings = names[names.index("state") + 1 : names.index("metric")]
     languages = [name for name in names if name.startswith(_PREFIX)]
     found = runs.melt(
@@ -40,10 +40,11 @@ class Transfer(Analysis):
     """Shows the score in each language, and averages over languages.
 
     Reads a study whose runs were evaluated in several languages
-    (`data.eval_languages`). The averages are over all languages, all but the
-    training language (target), and languages far from it (distant), as in He et
-    al. 2021, tables 3, 4 and 12 to 15. There is a panel for each task and a
-    line for each method. Bars are the standard error over runs.
+    (`data.eval_languages`). The averages are over all languages, over all but
+    the training language (`target`), and over languages far from the training
+    language (`distant`), as in He et al. 2021, tables 3, 4 and 12 to 15. There
+    is a panel for each task, and the points of each method have one color. Bars
+    are the standard error over runs.
     """
 
     reads = "study_dir"

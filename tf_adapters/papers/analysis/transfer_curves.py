@@ -17,10 +17,10 @@ COLUMNS += ("last_loss",)
 
 
 def transfer_rows(facts, by_step):
-    """Returns rows with `COLUMNS`, a mean over languages for each step.
+    """Returns a row for each step, with means over languages.
 
     Args:
-        facts: Values of the columns in front of the step.
+        facts: Values of the columns `method` and `seed`.
         by_step: Dict from step to a list of `(loss, score)`, one for each
             language.
     """
@@ -36,11 +36,11 @@ def transfer_rows(facts, by_step):
 
 @register("transfer_curves")
 class TransferCurves(RunsAnalysis):
-    """Plots loss and metric on other languages' validation sets by step.
+    """Plots loss and metric in other languages over training steps.
 
     Evaluates each snapshot of a run (`train.snapshot_steps`) on the validation
     set of each of its `data.eval_languages` except the training language, and
-    averages over them (He et al. 2021, appendix A.3, figure 10).
+    averages over the languages (He et al. 2021, appendix A.3, figure 10).
     """
 
     columns = COLUMNS
@@ -90,7 +90,7 @@ def _by_step(run):
 
 
 def _rows_of_languages(run):
-    """Returns the validation rows of each language but the training one."""
+    """Returns the validation rows of all but the training language."""
     data, languages = run.config.data, run.task.languages
     if languages is None or not data.eval_languages:
         raise UserError(

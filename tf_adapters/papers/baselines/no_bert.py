@@ -13,7 +13,7 @@ from tf_adapters.methods.registry import register
 @register("no_bert")
 @dataclasses.dataclass(frozen=True)
 class NoBert(Method):
-    """Searches small networks on word embeddings instead of an encoder.
+    """Searches for a small network on word embeddings, without an encoder.
 
     This is the "no BERT baseline" of Houlsby et al. 2019, section 3.3 and table
     2. It adds nothing to an encoder. `no_bert_search` trains it, and `search`

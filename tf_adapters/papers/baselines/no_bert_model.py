@@ -29,15 +29,16 @@ def make_network(settings, table, pad_id, num_outputs):
     """Makes a Keras model that takes token ids `(batch, tokens)`.
 
     Args:
-        settings: Dict with each of `SETTINGS`: `embeddings`, one of
-            `EMBEDDINGS`, of `embedding_width` if they start at random;
-            `convolution_layers` of `filters` and `kernel_size`; `pooling`, one
-            of `POOLINGS`; `dense_layers` of `units`; `dropout` before each
-            dense layer, the last too; `l2` on all kernels. `optimizer_of`
-            reads the others.
+        settings: Dict with each of `SETTINGS`. `embeddings` is one of
+            `EMBEDDINGS`; `embedding_width` is used only for `"trained"`.
+            `convolution_layers` is the number of layers with `filters` and
+            `kernel_size`, and `dense_layers` the number of layers with `units`.
+            `pooling` is one of `POOLINGS`. `dropout` is applied before each
+            dense layer, including the output layer, and `l2` to all kernels.
+            `optimizer_of` uses `optimizer` and `learning_rate`.
         table: Array `(vocabulary, width)`, the encoder's token embeddings.
         pad_id: Id of the padding token.
-        num_outputs: Number of classes, or 1 for numbers.
+        num_outputs: Number of classes, or 1 for regression.
     """
     check_known("embeddings", settings["embeddings"], EMBEDDINGS)
     check_known("pooling", settings["pooling"], POOLINGS)
@@ -54,7 +55,7 @@ def make_network(settings, table, pad_id, num_outputs):
             activation="relu",
             kernel_regularizer=penalty,
         )(x)
-        # Padding after the text must not affect it.
+        # Padding must not affect the text before it.
         x = x * is_token
     x = _pooled(x, is_token, settings["pooling"])
     for _ in range(settings["dense_layers"]):
@@ -81,7 +82,7 @@ def _embedding(settings, table):
 def _pooled(x, is_token, pooling):
     if pooling == "mean":
         return ops.sum(x, axis=1) / ops.maximum(ops.sum(is_token, axis=1), 1.0)
-    # Padding is below the value of any token.
+    # Moves padding below the values of all tokens.
     return ops.max(x - 1e9 * (1.0 - is_token), axis=1)
 
 
@@ -92,7 +93,7 @@ def optimizer_of(settings):
 
 
 def check_space(space):
-    """Raises `ConfigError` unless each setting has a list or a range.
+    """Raises `ConfigError` if a setting has neither a list nor a range.
 
     Args:
         space: Dict from each of `SETTINGS` to a list of values, or to a range,

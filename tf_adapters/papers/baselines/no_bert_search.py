@@ -4,7 +4,7 @@ The paper's own search (Neural AutoML, 10,000 networks per task on 30 machines
 for a week) is replaced by Optuna's TPE with `search.trials` trials. The preset
 `no_bert` defines the search space. The trial with the best validation metric is
 used. Trials are stored in the run folder, so the same command resumes a stopped
-search. A resumed search tries other networks than an uninterrupted one.
+search. A resumed search draws different networks from an uninterrupted one.
 """
 
 import contextlib
@@ -48,12 +48,12 @@ def run_search(config, task_data, model_dir, test=True, overwrite=False):
         config: `Config` with `search`.
         task_data: `TaskData` of classification or regression.
         model_dir: Run folder. It gets the best network, `model.keras`.
-        test: Whether to evaluate on the other splits too.
-        overwrite: Whether to start again.
+        test: Whether to evaluate on all splits, not only on validation.
+        overwrite: Whether to discard earlier trials.
 
     Raises:
-        ConfigError: If the task has another kind, or the settings of the search
-            space are not `no_bert_model.SETTINGS`.
+        ConfigError: If the task is of another kind, or the settings of the
+            search space are not `no_bert_model.SETTINGS`.
     """
     started = time.perf_counter()
     _check(config, task_data.task)
@@ -83,7 +83,7 @@ def run_search(config, task_data, model_dir, test=True, overwrite=False):
 
 @contextlib.contextmanager
 def _ending_at_sigterm():
-    """Raises `Stopped` immediately; an unfinished network is trained again."""
+    """Raises `Stopped` at SIGTERM. The unfinished network is lost."""
 
     def stop(number, frame):
         raise Stopped(
@@ -121,7 +121,7 @@ def _check(config, task):
 
 
 def _check_unused(config):
-    """Raises an error if a setting has no effect."""
+    """Raises `ConfigError` if a setting is given that has no effect."""
     usual = resolve.resolve_config({"task": config.task, "method": "no_bert"})
     values = {key: operator.attrgetter(key) for key in _UNUSED}
     given = [key for key, get in values.items() if get(config) != get(usual)]
@@ -152,7 +152,7 @@ def _open_study(folder, config, fingerprint):
         load_if_exists=True,
     )
     for trial in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):
-        # Its process no longer runs.
+        # The process of this trial no longer runs.
         study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
     # A resumed search must not draw the same networks again.
     seed = config.seed + len(study.get_trials())
@@ -194,12 +194,12 @@ def _run_trial(study, run, data, config):
 
 
 def _file_of(run, trial):
-    # The process may end before the trial counts, so its file has its own name.
+    # Each trial has its own file: a process may end before its trial counts.
     return run.folder / f"trial_{trial.number}.keras"
 
 
 def _keep_file_of(run, trial):
-    """Makes a trial's network the run's network."""
+    """Makes a trial's network the run's network, and removes all others."""
     if _file_of(run, trial).exists():
         _file_of(run, trial).replace(run.folder / MODEL)
     for other in run.folder.glob("trial_*.keras"):

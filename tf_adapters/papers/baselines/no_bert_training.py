@@ -1,4 +1,4 @@
-"""Prepares the data of a search without an encoder, and trains one network."""
+"""Prepares data for networks without an encoder, and trains one network."""
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Data:
 
     @property
     def splits(self):
-        """Names of all splits but training."""
+        """Names of all splits except the training split."""
         return [split for split in self._encoded if split != "train"]
 
     def arrays(self, split):

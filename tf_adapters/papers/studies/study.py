@@ -31,7 +31,7 @@ _FILES += ("report.html",)
 
 
 def run_studies(options, flag_layer, runner=None):
-    """Trains the missing runs of a study, or of all of a paper's, and reports.
+    """Trains the missing runs of a study or a paper, and writes reports.
 
     The study's folder is `<model_dir>/<name>`, with a folder for each run,
     `table.md`, `table.csv`, `table.tex`, `runs.csv`, `claims.csv`,
@@ -43,7 +43,7 @@ def run_studies(options, flag_layer, runner=None):
             `executor`, `ray_address`, `ray_cpus` and `ray_gpus`.
         flag_layer: Nested dict of the settings in flags.
         runner: Function that trains a run, see `local_runner.run_missing`. By
-            default, runs the command in its own process, on the machine that
+            default, each run is a process of its own, on the machines that
             `executor` selects.
 
     Returns:
@@ -91,7 +91,7 @@ def _run(study_name, options, flag_layer, runner):
 
 
 def _pictures(study, planned, folder, write):
-    """Makes the pictures. If that stops or fails, the report has none."""
+    """Makes the pictures. If that fails, writes the report without them."""
     try:
         return figures_lib.make_figures(study, planned, folder)
     except BaseException as error:
@@ -132,7 +132,7 @@ def _check(options):
 
 
 def _executor(options):
-    """Returns the function that trains a run, and how many run in parallel."""
+    """Returns the function that trains a run, and the number of processes."""
     if options.executor == "local":
         processes = options.study_processes or 1
         return process_runner.ProcessRunner(processes), processes
@@ -146,7 +146,7 @@ def _executor(options):
 
 
 def _flags(options, flag_layer):
-    """Returns the settings of the command line, where later flags win."""
+    """Returns the settings in flags. Later flags override earlier flags."""
     layers = map(resolve.parse_override, options.params_override)
     if options.config_file:
         layers = [resolve.load_yaml(options.config_file), *layers]
@@ -182,7 +182,7 @@ def _tables(study, planned, found, folder):
 
 
 def _elsewhere(folder):
-    """Returns advice for a study's folder without a finished run."""
+    """Returns advice if a study's folder has no finished run."""
     stem = folder.name
     for block in blocks.BLOCKS:
         stem = stem.removesuffix(f"_{block}")
@@ -202,7 +202,7 @@ def _elsewhere(folder):
 
 
 def _relative(found, folder):
-    """Returns a dict from run id to its folder, relative to the study's."""
+    """Returns a dict from run id to folder, relative to the study's folder."""
     return {
         name: os.path.relpath(path or folder / name, folder)
         for name, path in found.items()
@@ -228,7 +228,8 @@ def _command(study_name, options, flags, found):
 def _data_dir(found):
     """Returns the data folder that all finished runs read, or `None`.
 
-    With it, --report does not need --data_dir.
+    It is part of the command that the report shows, even if `--report` was
+    given without `--data_dir`.
     """
     folders = {
         load_setting(path / "config.yaml", "data.data_dir")

@@ -1,1 +1,1 @@
-"""An attack that replaces words, with its search and WordNet."""
+"""An attack that replaces words by synonyms, its search, and WordNet."""

@@ -20,8 +20,8 @@ COLUMNS = (
     *("accuracy_under_attack", "success_of_all", "success_of_correct"),
     *("queries_per_text", "words_changed", "rules", "tags"),
 )
-# Parts of speech of Universal Dependencies, and their letters in WordNet.
 _CHANGED = "texts whose class changed, %"
+# Parts of speech of Universal Dependencies, and their letters in WordNet.
 _LETTERS = {
     **{"NOUN": "n", "PROPN": "n", "VERB": "v", "AUX": "v"},
     **{"ADJ": "a", "ADV": "r"},
@@ -29,7 +29,7 @@ _LETTERS = {
 
 
 def attack_summary(results):
-    """Returns the numbers of `COLUMNS` that come from the searches.
+    """Returns the values of `COLUMNS` that summarize the searches.
 
     Args:
         results: List of `pwws.AttackResult`.
@@ -68,11 +68,11 @@ class Attack(Analysis):
     with synonyms from WordNet (Han et al. 2021, section 4, figure 5). Reports
     success rates over all texts and over texts that were classified correctly,
     the number of queries, and the share of changed words. Several runs are
-    plotted over their steps of pretraining. `--rules` selects the rules of one
-    of two programs. Results for single texts differ from those programs,
-    because their taggers and lists of stop words are not used. Parts of speech
-    come from `--tagger`, a run of task `ud_pos`, or are not checked. Stop words
-    are scikit-learn's.
+    plotted over their steps of pretraining. `--rules` selects the rules of
+    OpenAttack or TextAttack. Results for single texts differ from those of
+    these programs, because their taggers and lists of stop words are not used.
+    Parts of speech come from `--tagger`, a run of task `ud_pos`. If it is not
+    set, they are not checked. Stop words are scikit-learn's.
     """
 
     reads = "model_dirs"
@@ -133,7 +133,7 @@ class Attack(Analysis):
         return figure
 
     def _draw_bars(self, table, counted):
-        """Draws bars for each method, for runs without pretraining."""
+        """Draws bars for each method, if all runs have the same pretraining."""
         means = table.groupby("method", sort=False).mean(numeric_only=True)
         figure, ((axes,),) = drawing.make_figure(width=3 + 0.9 * len(means))
         series = [
@@ -154,10 +154,10 @@ def _how(table):
 
 
 class _Synonyms:
-    """Candidates for the words of texts.
+    """Finds the synonyms that may replace the words of texts.
 
     Args:
-        options: `wordnet`, `tagger` and `rules`.
+        options: Object with `wordnet`, `tagger` and `rules`.
     """
 
     def __init__(self, options):
@@ -174,7 +174,7 @@ class _Synonyms:
             self._tagger = run.experiment()
 
     def of_texts(self, texts):
-        """Returns lists of candidates for each word of each text."""
+        """Returns a list of candidates for each word of each text."""
         return [
             [
                 self._of_word(word, letters)

@@ -1,10 +1,10 @@
 """Probability-weighted word saliency: a search for words that deceive a model.
 
 Ren et al. 2019 (ACL, P19-1103). Words are replaced by synonyms until the
-model's answer changes. Their order is the product of two numbers: how much a
-word matters (its saliency), and how much its best synonym lowers the
-probability of the answer. Two programs implement it with different rules, and
-define success rates differently (`SEARCHES`).
+model's answer changes. The first word to be replaced has the highest product of
+two numbers: how much the word matters (its saliency), and how much its best
+synonym lowers the probability of the answer. Two programs (`SEARCHES`) search
+by different rules, and define success rates differently.
 
 A search is a generator that yields texts and is sent their probabilities, so
 one call of the model serves many searches (`run_searches`). Searches are
@@ -77,7 +77,7 @@ class _Text:
 def search_openattack(row_text, words, label, candidates):
     """Searches by the rules of OpenAttack 2.1.1.
 
-    Attacks every text, whether the model's first class is correct or not. Each
+    Attacks every text, even if the model misclassifies the original. Each
     word's best synonym is chosen in the original text. Saliencies are
     normalized over all words, including stop words, which are not replaced.
 
@@ -88,7 +88,7 @@ def search_openattack(row_text, words, label, candidates):
         candidates: For each word a list of synonyms.
 
     Yields:
-        Lists of texts, for which it is sent probabilities `(texts, classes)`.
+        Lists of texts. The caller sends their probabilities `(texts, classes)`.
 
     Returns:
         `AttackResult`.
@@ -119,7 +119,8 @@ def search_openattack(row_text, words, label, candidates):
 def _best(text, place, synonyms, target):
     """Returns the synonym that lowers a class's probability most, and its gain.
 
-    If there are no synonyms, returns the word itself, with a gain of 0.
+    The gain is the decrease of the probability. If there are no synonyms,
+    returns the word itself, with a gain of 0.
     """
     if not synonyms:
         return text.words[place], 0.0
@@ -135,8 +136,8 @@ def search_textattack(row_text, words, label, candidates):
     """Searches by the rules of TextAttack.
 
     Does not attack texts that are classified incorrectly, and ignores stop
-    words. Replaces a word by the synonym that lowers the probability most in
-    the current text, and only if it lowers it.
+    words. Replaces a word by the synonym that lowers the probability of the
+    class most in the current text, if any synonym lowers it.
 
     For arguments, yields and returns see `search_openattack`.
     """
@@ -147,7 +148,8 @@ def search_textattack(row_text, words, label, candidates):
     places = [i for i, w in enumerate(words) if w not in ENGLISH_STOP_WORDS]
     asked = [text.with_word(place, "[UNK]") for place in places]
     unknown = yield from text.ask(asked)
-    # The probability of the complete text is left out: the softmax ignores it.
+    # The probability of the complete text would be a constant, which the
+    # softmax ignores.
     saliency = [-row[label] for row in unknown]
     gains = []
     for place in places:
@@ -171,7 +173,7 @@ def search_textattack(row_text, words, label, candidates):
 
 
 def _tries(text, place, synonyms):
-    """Returns the probabilities with each synonym of one word."""
+    """Returns the probabilities of the text with each synonym of one word."""
     asked = [text.with_word(place, word) for word in synonyms]
     return np.asarray((yield from text.ask(asked)))
 
@@ -210,7 +212,7 @@ def run_searches(searches, score):
 
 
 def split_words(text):
-    """Returns words and runs of punctuation, in lower case."""
+    """Returns a text's words and sequences of punctuation, in lower case."""
     return re.findall(r"\w+|[^\w\s]+", text.lower())
 
 
@@ -218,7 +220,7 @@ _NEVER_REPLACED = ("be", "is", "are", "am")
 
 
 def first_words(lemmas, word):
-    """Returns OpenAttack's candidates: of a phrase, only the first word."""
+    """Returns OpenAttack's candidates, with phrases cut to their first word."""
     if word in _NEVER_REPLACED:
         return []
     found = (lemma.split("_")[0].lower() for lemma in lemmas)
@@ -226,6 +228,6 @@ def first_words(lemmas, word):
 
 
 def single_words(lemmas, word):
-    """Returns TextAttack's candidates: no phrases."""
+    """Returns TextAttack's candidates, without phrases."""
     found = (lemma for lemma in lemmas if "_" not in lemma)
     return [new for new in dict.fromkeys(found) if new != word]

@@ -1,7 +1,7 @@
 """Reads synonyms from WordNet's own files (wndb(5WN)).
 
-They are a folder with `index.*`, `data.*` and `*.exc`, from Debian's package
-`wordnet-base` or Princeton's archives. Nothing is downloaded.
+Their folder has `index.*`, `data.*` and `*.exc`. It comes from Debian's package
+`wordnet-base` or from Princeton's archives. Nothing is downloaded.
 """
 
 import functools
@@ -23,7 +23,7 @@ _ENDINGS = {
 
 
 class WordNet:
-    """Sets of synonyms.
+    """WordNet's sets of synonyms.
 
     Args:
         folder: Path of a folder in WordNet's format.
@@ -58,10 +58,10 @@ class WordNet:
             ) from error
 
     def base_forms(self, word, part_of_speech):
-        """Returns the base forms of a word that WordNet knows.
+        """Returns the base forms of a word, if WordNet knows them.
 
         Args:
-            word: In lower case.
+            word: Word in lower case.
             part_of_speech: A letter of `PARTS_OF_SPEECH`.
         """
         exceptions = self._exceptions[part_of_speech].get(word)
@@ -80,7 +80,7 @@ class WordNet:
         return [form for form in dict.fromkeys(forms) if form in index]
 
     def synsets(self, word, part_of_speech):
-        """Returns a list of synonyms for each sense, most frequent first."""
+        """Returns a list of synonyms for each sense, frequent senses first."""
         return [
             self._lemmas(part_of_speech, offset)
             for form in self.base_forms(word.lower(), part_of_speech)
@@ -88,7 +88,7 @@ class WordNet:
         ]
 
     def lemmas(self, word, parts_of_speech):
-        """Returns the synonyms of all synsets, in order and with duplicates."""
+        """Returns the synonyms of all senses, in order and with duplicates."""
         return [
             lemma
             for letter in parts_of_speech
@@ -96,11 +96,11 @@ class WordNet:
             for lemma in lemmas
         ]
 
-    @functools.lru_cache(maxsize=100_000)  # noqa: B019 (one lives as long)
+    @functools.lru_cache(maxsize=100_000)  # noqa: B019 (one instance)
     def _lemmas(self, part_of_speech, offset):
         data = self._data[part_of_speech]
         fields = data[offset : data.index(b"\n", offset)].decode().split(" ")
-        # Offset, file, type, a hexadecimal count, then word and number in turn.
+        # Offset, file, type, hexadecimal count, then pairs of word and number.
         words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
         # Adjectives may have a mark of their position: `galore(ip)`.
         return [word.partition("(")[0] for word in words]

@@ -1,1 +1,1 @@
-"""Code that analyses share, and the code that runs them."""
+"""Code shared by the analyses, and the code that runs them."""

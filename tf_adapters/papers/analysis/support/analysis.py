@@ -12,12 +12,12 @@ ANALYSES = {}
 class Analysis:
     """Base class of an analysis: one table and its picture.
 
-    `tf-adapters analyse <name> --help` shows the class's docstring. It says
-    what is computed, and for which table or figure of which paper.
+    `tf-adapters analyse <name> --help` shows the class's docstring, which
+    describes the computation and names the paper's table or figure.
     """
 
-    # Its input: "model_dir" for one run folder, "model_dirs" for one or
-    # several, or "study_dir" for the folder of a study.
+    # The analysis's input: "model_dir" for one run folder, "model_dirs" for one
+    # or several, or "study_dir" for the folder of a study.
     reads = "model_dir"
 
     def add_flags(self, parser):
@@ -36,12 +36,12 @@ class Analysis:
         raise NotImplementedError
 
     def draw(self, table):
-        """Returns a `matplotlib` figure of what `table` returned."""
+        """Returns a `matplotlib` figure of the table that `table` returned."""
         raise NotImplementedError
 
 
 def add_split(parser):
-    """Adds the flag `--split`, which selects the split of the metric."""
+    """Adds the flag `--split`: the split that the metric is measured on."""
     parser.add_argument(
         "--split", choices=("validation", "test"), default="validation"
     )

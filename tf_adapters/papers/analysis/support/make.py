@@ -18,7 +18,7 @@ from tf_adapters.papers.analysis.support.analysis import ANALYSES
 
 
 def load_all():
-    """Imports every analysis, so that `ANALYSES` has them all."""
+    """Imports every analysis, which registers it in `ANALYSES`."""
     with needs_extra("studies", "An analysis"):
         for package in (analysis, attack):
             for module in pkgutil.iter_modules(package.__path__):
@@ -81,8 +81,8 @@ def parse_options(name, flags, folders):
 
     Args:
         name: Name of the analysis.
-        flags: Dict of its flags. A list becomes values separated by commas,
-            `True` a flag without a value, and `False` no flag.
+        flags: Dict of the analysis's flags. A list becomes values separated by
+            commas, `True` a flag without a value, and `False` no flag.
         folders: List of folders to read.
 
     Raises:
@@ -120,11 +120,11 @@ def write_table_csv(table, output):
 
 
 def write_picture(one, table, output, ending="png"):
-    """Draws an analysis's table; returns the path.
+    """Draws an analysis's table; returns the path of the picture.
 
     Args:
         one: `Analysis`.
-        table: The table that it returned.
+        table: The table that the analysis returned.
         output: Path without suffix.
         ending: `"png"` or `"svg"`.
     """

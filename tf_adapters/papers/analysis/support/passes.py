@@ -1,4 +1,4 @@
-"""Runs a trained model over a data set, for its outputs or its speed."""
+"""Runs a trained model on a data set, for its outputs or its speed."""
 
 import time
 
@@ -31,7 +31,7 @@ def encoder_passes(model, config, examples, read, **options):
         examples: `Examples`. Each choice in a list counts as a separate text.
         read: Function that takes the encoder's outputs and returns tensors. It
             is part of the graph.
-        **options: See the call of `AdaptedEncoder`.
+        **options: Keyword arguments of the call of `AdaptedEncoder`.
 
     Yields:
         For each batch, the indices of its examples `(batch,)`, the encoder's
@@ -69,7 +69,7 @@ def compare_speeds(whole, smaller, turns):
         complete model's seconds divided by the smaller model's.
     """
     ratios = [_seconds(*whole) / _seconds(*smaller) for _ in range(turns + 1)]
-    # The first turn built the graphs.
+    # The first turn built the graphs, so it does not count.
     low, median, high = np.quantile(ratios[1:], (0.25, 0.5, 0.75)).tolist()
     return median, low, high
 

@@ -48,11 +48,11 @@ def in_words(setting):
 
 
 def explain_bands(figure, runs):
-    """Explains the bands above the panels, if lines have several runs.
+    """Explains the bands in a title, if lines have several runs.
 
     Args:
         figure: Matplotlib's figure.
-        runs: Largest number of runs of a line.
+        runs: Largest number of runs in a line.
     """
     if runs > 1:
         figure.suptitle("Bands: the least to the largest run", size=9)

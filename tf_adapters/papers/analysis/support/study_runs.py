@@ -12,7 +12,7 @@ def load_study_runs(folder, columns=()):
 
     Args:
         folder: Folder of a study.
-        columns: Names of required columns, which are settings of its grid.
+        columns: Names of required columns: settings in the study's grid.
 
     Raises:
         UserError: If the folder holds no study, no run is finished, or a column
@@ -42,8 +42,8 @@ def run_folder(study_dir, row):
 
     Args:
         study_dir: Folder of the study.
-        row: Dict with a row of its `runs.csv`. The run can be in another
+        row: Dict with a row of `runs.csv`. The run can be in another
             study's folder.
     """
-    # Reports of 0.1.0 lack the column; all runs are in the study's folder.
+    # Version 0.1.0 wrote no column `folder`; runs were in the study's folder.
     return Path(study_dir) / row.get("folder", row["run"])

@@ -1,4 +1,4 @@
-"""Loads finished runs for analyses, one after the other."""
+"""Loads finished runs for analyses, one at a time."""
 
 import dataclasses
 from pathlib import Path
@@ -65,7 +65,7 @@ def load_run(folder):
 
 
 class RunsAnalysis(Analysis):
-    """Base class of analyses whose table has rows for each of several runs."""
+    """Base class of analyses that compute rows of a table from each run."""
 
     reads = "model_dirs"
     # Columns of the table. The first one is the run's folder.
@@ -79,5 +79,5 @@ class RunsAnalysis(Analysis):
         return pd.DataFrame(rows, columns=self.columns)
 
     def rows(self, run, options):
-        """Returns the rows of a `TrainedRun`, without their first column."""
+        """Returns the rows of a `TrainedRun`, without the first column."""
         raise NotImplementedError

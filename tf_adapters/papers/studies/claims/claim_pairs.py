@@ -18,7 +18,7 @@ from tf_adapters.tasks import languages
 
 
 def folder_of_row(folder, row):
-    """Returns the folder of a run, or of one task in a run with several.
+    """Returns the folder of a run, or of one task in a run with several tasks.
 
     Args:
         folder: Path of the study.
@@ -30,13 +30,13 @@ def folder_of_row(folder, row):
 
 
 def match_runs(claim, runs, rows, select_over=()):
-    """Returns a claim's pairs as tuples of setting, higher row and lower row.
+    """Returns a claim's pairs of rows as tuples `(setting, higher, lower)`.
 
     Both rows of a pair have the same value for every key that the claim does
     not compare. The setting consists of these values, except the seed.
 
     Args:
-        claim: `paper.Claim` of runs.
+        claim: `paper.Claim` about runs.
         runs: List of `Run`.
         rows: Dicts of finished runs, from `report.run_rows`.
         select_over: Keys that the study selects over, whose values may differ.
@@ -86,20 +86,20 @@ def _values(row, keys):
 
 
 def _setting(names, others, high, low):
-    """Returns a key of all settings except the seed, from one side or both."""
+    """Returns a key of the settings of both rows, except the seed."""
     keys = [key for key in dict.fromkeys((*names, *others)) if key != "seed"]
     values = [[key, high.get(key), low.get(key)] for key in keys]
     return json.dumps(values, default=str)
 
 
 def predicted_pairs(matched, runs, folder, split):
-    """Returns a list of `statistics.Pair`, or `None` without predictions.
+    """Returns `statistics.Pair`s, or `None` if any predictions are missing.
 
-    Sets of examples with equal targets count as the same set. All seeds have
-    the same set, and so do translations into several languages.
+    Two sets of examples count as the same set if their targets are equal, such
+    as the sets of two seeds, or a set and its translation.
 
     Args:
-        matched: Return value of `match_runs`.
+        matched: Result of `match_runs`.
         runs: List of `Run`.
         folder: Path of the study.
         split: `report.split`.
@@ -140,8 +140,8 @@ def predicted_pairs(matched, runs, folder, split):
 def _group(setting, high, low):
     """Returns a key that is equal for settings whose pairs share runs.
 
-    Such settings differ in values that only one side has (several sizes with
-    one baseline), or in tasks that one run trained together.
+    Such settings differ in values that only one side has (several sizes
+    compared with one baseline), or in tasks that one run trained together.
     """
     several = any(len(run.metrics) > 1 for run in (high, low))
     return json.dumps(
@@ -158,7 +158,7 @@ def _parts(row, config, split):
 
     Returns:
         List of pairs of a split's name and a metric. It is empty if the value
-        is not a metric of predictions.
+        cannot be computed from predictions.
     """
     metric = row["metric"]
     kind, _, name = metric.partition("/")

@@ -4,7 +4,7 @@
   the difference has the claim's sign.
 - not shown: the upper end of the Bonferroni-corrected interval is below half
   the printed difference (below zero if none is printed).
-- too small to tell: neither of these, or both sides give the same answer to
+- too small to tell: neither of the two, or both sides give the same answer to
   every example, like runs that learned nothing.
 - not measured: there is no pair to compare.
 """
@@ -34,7 +34,7 @@ class Verdict:
 
     Attributes:
         claim: `paper.Claim`.
-        verdict: One of the four above.
+        verdict: One of the four verdicts in the docstring of the module.
         sentence: The result in one sentence, with its numbers.
         comparison: `statistics.Comparison`, or `None` if nothing was measured.
         corrected_p: p after Holm's correction, or `None`.
@@ -77,7 +77,7 @@ def judge(study, runs, rows, folder, tables):
 
 
 def _narrow(claim, runs):
-    """Drops values from a claim that no run has."""
+    """Drops a claim's values that no run has."""
     return dataclasses.replace(
         claim,
         higher=_narrow_side(claim.higher, runs),

@@ -1,4 +1,4 @@
-"""Finds the pairs of rows of a figure's table that a claim compares."""
+"""Finds the pairs of rows that a claim compares in a figure's table."""
 
 import numpy as np
 import pandas as pd
@@ -7,15 +7,16 @@ import pandas as pd
 def figure_differences(claim, paths, keys):
     """Returns the differences of a claim about a figure's tables.
 
-    Two rows form a pair if they agree in all other columns, except columns with
-    measured numbers and columns in which the two sides have no value in common.
-    If a side has several such rows, they are averaged. If a pair of runs has
+    Two rows, one of each side, form a pair if they agree in all columns that
+    the claim does not compare. Columns with measured numbers, and columns in
+    which the two sides have no value in common, are ignored. If several rows of
+    a side agree in these columns, they are averaged. If a pair of runs has
     several differences, for example one for each block, they are averaged too,
     because they are not independent.
 
     Args:
         claim: `paper.Claim` of a figure.
-        paths: List of paths of its tables, CSV files that are joined.
+        paths: List of paths of the figure's tables, CSV files to concatenate.
         keys: Names of settings. Their columns never count as measured numbers.
 
     Returns:
@@ -39,7 +40,7 @@ def figure_differences(claim, paths, keys):
     columns = _pair_columns(sides, compared, keys)
     high, low = (_means(side, columns, claim.value) for side in sides)
     differences = {row: high[row] - low[row] for row in high if row in low}
-    # In a table without runs, a row belongs to several, like a box plot's.
+    # In a table without runs, such as a box plot's, a row summarizes runs.
     names = keys if {"run", "seed"} & set(table.columns) else ()
     of_runs = [place for place, column in enumerate(columns) if column in names]
     return _by_runs(differences, of_runs) or (
@@ -51,8 +52,8 @@ def _by_runs(differences, places):
     """Returns the mean difference of each pair of runs.
 
     Args:
-        differences: Dict from a tuple of the values that two rows share to a
-            number.
+        differences: Dict from a tuple, the values that two rows share, to the
+            difference between the rows.
         places: Indices, in these tuples, of the values that identify a run. If
             there are none, each difference counts.
     """
@@ -103,7 +104,7 @@ def _is_measured(column):
 
 
 def _means(side, keys, value):
-    """Returns a dict from the keys' values to the mean of their rows."""
+    """Returns a dict from values of the keys to the mean of matching rows."""
     groups = {}
     rows = map(tuple, side[keys].to_numpy().tolist())
     for row, number in zip(rows, side[value].map(_number), strict=True):

@@ -11,7 +11,7 @@ from seqeval.metrics.sequence_labeling import get_entities
 
 
 def by_repetition(score, compared):
-    """Returns the function for any metric, which computes samples one by one.
+    """Returns the function for any metric. It computes samples one by one.
 
     Args:
         score: Function that takes a dict like `compared` and returns the
@@ -43,7 +43,7 @@ def ratio(numerators, denominators):
 
 
 def accuracy(targets, predicted):
-    """See `metrics.accuracy`. Micro F1 is equal to it."""
+    """See `metrics.accuracy`. Micro F1 equals accuracy."""
     return mean(np.equal(targets, predicted))
 
 
@@ -54,7 +54,7 @@ def f1(targets, predicted):
 
 
 def macro_f1(targets, predicted):
-    """See `metrics.macro_f1`. The mean is over the classes in a sample."""
+    """See `metrics.macro_f1`. The mean is over the classes in each sample."""
     targets, predicted = _one_hot(targets, predicted)
 
     def metric(counts):
@@ -115,8 +115,8 @@ def entities(name, targets, predicted):
 
     Args:
         name: `entity_f1`, `entity_precision` or `entity_recall`.
-        targets: List with an entry for each sentence: a list, for each part of
-            the sentence, of class names.
+        targets: List with an entry for each sentence: a list of its parts,
+            which are lists of class names.
         predicted: The same for predictions.
     """
     right, found, there = np.transpose(
@@ -146,7 +146,7 @@ def multilabel_f1(average, targets, predicted):
     """Returns the function for F1 with any number of classes per example.
 
     Args:
-        average: `"micro"` or `"macro"`, a mean over all classes.
+        average: `"micro"`, or `"macro"` for a mean over all classes.
         targets: Array `(examples, classes)` of 0 and 1.
         predicted: The same for predictions.
     """
@@ -179,7 +179,10 @@ def _one_hot(*arrays):
 
 
 def _correlation(counts, x, y):
-    """Returns the correlations of `(examples,)` or `(samples, examples)`."""
+    """Returns each sample's correlation of `x` and `y`.
+
+    They are `(examples,)`, or `(samples, examples)` if samples differ in them.
+    """
     total = counts.sum(axis=-1, keepdims=True)
     x, y = (v - (counts * v).sum(-1, keepdims=True) / total for v in (x, y))
     spreads = [_spread(counts, values) for values in (x, y)]
@@ -187,7 +190,7 @@ def _correlation(counts, x, y):
 
 
 def _spread(counts, values):
-    """Returns sums of squares, 0 if only rounding errors vary."""
+    """Returns sums of squares, 0 where they are only rounding errors."""
     squares = (counts * values**2).sum(-1)
     rounding = 1e-20 * np.max(values**2) * counts.sum(-1)
     return np.where(squares > rounding, squares, 0.0)

@@ -17,7 +17,7 @@ def sampled_metric(stored, name):
 
     Args:
         stored: `Predictions` of a run.
-        name: Name of a metric of its head.
+        name: Name of a metric of the run's head.
 
     Returns:
         Function that returns the metrics `(samples,)`. Its argument is an
@@ -34,7 +34,7 @@ def sampled_metric(stored, name):
 
 
 def sampled_metric_of_head(head, name, compared):
-    """Returns the function of `sampled_metric` for the head's class.
+    """Returns the function that `sampled_metric` returns, for a head's class.
 
     Args:
         head: Class of the head.
@@ -88,7 +88,7 @@ _VALUES = {
     "pearson": resampling.pearson,
     "spearman": resampling.spearman,
 }
-# Dict from a `score` to a faster way than calling it for each sample.
+# Dict from a `score` to a function that computes many samples faster.
 _FAST = {
     ValueHead.score.__func__: _of_values,
     MultiLabel.score.__func__: _of_label_sets,

@@ -5,7 +5,7 @@ resamples examples and adds the variance over seeds. Otherwise `compare_pairs`
 uses only the differences of pairs of runs. All sampling is seeded.
 
 Seeds are not resampled. Without a true difference, three seeds agree in sign by
-chance in a quarter of the cases, and then every sample of them does. Instead,
+chance in a quarter of the cases, and then every sample of them does too. So
 their variance goes into a t distribution, whose degrees of freedom account for
 the small number of seeds (docs/studies.md).
 """
@@ -26,12 +26,13 @@ class Comparison:
     """A difference between two sides, in the unit of the metric.
 
     Attributes:
-        difference: The mean over pairs.
-        error: Its standard error, NaN for a single pair.
+        difference: Mean difference over pairs.
+        error: Standard error of `difference`, NaN if it is unknown.
         freedom: Degrees of freedom of the standard error.
-        p: Two-sided p value of no difference.
+        p: Two-sided p value for the hypothesis of no difference.
         pairs: Number of pairs.
-        seeds: The smallest number of seeds, or `None` without predictions.
+        seeds: Number of seeds of the setting with the fewest, or `None` without
+            predictions.
         examples: Number of distinct examples, 0 without predictions.
     """
 
@@ -45,36 +46,36 @@ class Comparison:
 
     @property
     def all_alike(self):
-        """Whether no sample of the examples has a difference."""
+        """Whether the sides are equal on every sample of the examples."""
         return self.difference == 0 and self.error == 0
 
     @property
     def is_alone(self):
-        """Whether it is a single difference without predictions."""
+        """Whether this compares a single pair without predictions."""
         return self.seeds is None and self.pairs == 1
 
     def interval(self, confidence=CONFIDENCE):
-        """Returns the lower and the upper end, NaN if they are unknown."""
+        """Returns both ends of a confidence interval, NaN if unknown."""
         width = self.error * stats.t.ppf((1 + confidence) / 2, self.freedom)
         return self.difference - width, self.difference + width
 
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """A run of each side, which differ only in the compared settings.
+    """Two runs, one of each side, that differ only in the compared settings.
 
     Attributes:
-        setting: Hashable value with everything that both share, except the
+        setting: Hashable value of all settings that both runs share, except the
             seed.
         examples: Hashable value that identifies the set of examples.
         count: Number of examples.
         high: Function that takes counts `(draws, examples)` and returns the
             metric of each draw.
         low: The same for the other side.
-        group: Value that settings with common runs share, such as several
-            languages of a run. `None` if there is one setting.
-        sample: Value of pairs in a group that vary together, such as their
-            seed. `None` if each varies by itself.
+        group: Value shared by settings that are measured on the same runs, such
+            as languages. `None` if the setting is a group of its own.
+        sample: Value shared by the pairs of a group that vary together, such as
+            their seed. `None` if each pair varies independently.
     """
 
     setting: object
@@ -96,10 +97,10 @@ def bootstrap(pairs, draws=2000, seed=0):
     The difference is the mean over settings of the mean over their seeds. Its
     variance has two parts. The first is the bootstrap variance over examples:
     all pairs and both sides use the same sample of a set of examples. The
-    second is the variance of the mean over seeds, which settings of the same
-    runs share. Settings, such as tasks, are not resampled. The interaction of
-    seeds and examples counts in both parts, so the interval is slightly too
-    wide.
+    second is the variance of the mean over seeds, computed once for settings
+    that are measured on the same runs. Settings, such as tasks, are not
+    resampled. The interaction of seeds and examples counts in both parts, so
+    the interval is slightly too wide.
 
     Args:
         pairs: List of `Pair`, at least one for each setting and seed.
@@ -200,10 +201,9 @@ def _p_of_t(difference, error, freedom):
 def compare_pairs(differences):
     """Returns the `Comparison` of pairs without stored predictions.
 
-    p and the interval come from a paired t test, like the variance over seeds
-    in `bootstrap`. With one pair, or with equal differences, the spread is
-    unknown. Then there is no interval, and p is the share of sign flips with a
-    mean at least as far from zero.
+    p and the interval come from a paired t test. With one pair, or with equal
+    differences, the spread is unknown. Then there is no interval, and p is the
+    share of sign flips with a mean at least as far from zero.
 
     Args:
         differences: List of at least one number.
@@ -219,7 +219,7 @@ def compare_pairs(differences):
 
 
 def holm(p_values):
-    """Returns p values with Holm's correction for their number (1979).
+    """Returns p values corrected for their number by Holm's method (1979).
 
     At a level of 5 %, the chance of any false positive is at most 5 %.
     """

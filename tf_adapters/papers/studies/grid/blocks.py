@@ -16,9 +16,9 @@ class Block:
 
     Attributes:
         settings: Dict of settings. A key of the grid has the value or values
-            that remain of it; any other key has the value that all runs use.
-        where: Entries that are added to the study's and override them.
-        report: Dict of fields of `Report` that replace the study's.
+            that remain; any other key has the value that all runs use.
+        where: Entries that are added after the study's and override them.
+        report: Dict of fields of `Report` that replace the study's fields.
     """
 
     settings: dict = dataclasses.field(default_factory=dict)

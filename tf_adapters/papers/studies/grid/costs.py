@@ -6,8 +6,8 @@ Evaluation takes `2 x weights x tokens`. Only the weights of the blocks' matrix
 products count, not attention's own products, embeddings, adapters or heads.
 Early stopping is ignored.
 
-The operations are divided by measured speeds on two cores, and by a stated
-fraction of the maker's figure on an accelerator.
+For two cores, operations are divided by measured speeds; for an accelerator, by
+a stated fraction of the speed that its maker specifies.
 """
 
 import dataclasses
@@ -19,10 +19,10 @@ from tf_adapters.launch import member_plan
 from tf_adapters.launch import planned_run
 from tf_adapters.papers.studies.grid import known_sizes
 
-# Operations a second of two cores in float32, from the examples a second of
-# docs/results.md (MiniLM, Houlsby 64): SST-2 94 and 302 and MRPC 32 and 107, in
-# training and inference. With 13.1 and 53.4 tokens that is 52 and 73, and 84
-# and 121 billion.
+# Operations per second on two cores in float32, computed from the examples per
+# second in docs/results.md (MiniLM, Houlsby 64). SST-2 with 13.1 tokens: 94 in
+# training and 302 in inference. MRPC with 53.4 tokens: 32 and 107. In billions
+# of operations, this is 52 and 73 in training, and 84 and 121 in inference.
 _TRAINING, _EVALUATION = 62e9, 103e9
 # Seconds of a run without training: imports, data, weights, graphs.
 _START = 40.0
@@ -33,7 +33,7 @@ ACCELERATOR = "A100 at 40 % of 312 TFLOP/s"
 # Methods that train the whole encoder, and methods that train only a head.
 _WHOLE = ("full", "mixout", "diff_pruning")
 _HEAD = ("head_only",)
-# A search over other models, whose cost depends on its settings.
+# A method that searches over models. Its cost depends on its settings.
 _SEARCH = "no_bert"
 _LOW_RESOURCE_VALIDATION = 1000  # He et al. 2021, section 3.2.
 
@@ -59,8 +59,8 @@ class Cost:
 def cost_of(runs):
     """Returns the `Cost` of a study's runs.
 
-    Includes the training of a fusion's members, each once, unless the study has
-    the same run.
+    Includes the training of a fusion's members. A member counts once, and not
+    again if the study has the same run.
 
     Args:
         runs: List of `Run`.
@@ -98,7 +98,7 @@ def _unknown(config):
 
 
 def operations_of(config):
-    """Returns the numbers of operations of a run's training and evaluation.
+    """Returns the numbers of operations for a run's training and evaluation.
 
     Args:
         config: `Config` whose task and encoder have known sizes.
@@ -121,7 +121,7 @@ def operations_of(config):
 
 
 def _rows(config):
-    """Returns the numbers of a task's examples for training and evaluation."""
+    """Returns a dict from split to the number of a task's examples."""
     size, data = known_sizes.TASKS[config.task], config.data
     task = config_task.declared_task(config)
     rows = {"train": size.train, "validation": size.validation}

@@ -11,11 +11,11 @@ A study has these keys:
   uses the value that is best on validation. A grid may have its own
   `select_over`, which replaces this one.
 - `report`: see `report_keys`.
-- `small`: changes by `--small`: values of grid keys, other settings, and
+- `small`: what `--small` changes: values of grid keys, other settings, and
   optionally more entries of `where` and keys of `report`. The small study
   demonstrates the study in at most an hour on two cores.
-- `two_cores`: changes by `--two_cores`, in the same form: at least three seeds
-  in at most twelve hours on two cores.
+- `two_cores`: what `--two_cores` changes, in the same form. This study has at
+  least three seeds and takes at most twelve hours on two cores.
 - `paper`, `covers`, `shows`, `missing_data`, `expected`, `figures` and
   `claims`: see `paper`.
 """
@@ -56,8 +56,8 @@ class Study:
         report: `Report`. Its `rows` are a list.
         paper: Key of `paper.PAPERS`, or `None`.
         covers: List with the names of tables and figures in the paper.
-        shows: Sentence that says what they show, or `None`.
-        missing_data: List of sentences.
+        shows: Sentence that says what these items show, or `None`.
+        missing_data: List of sentences about unavailable data.
         expected: `paper.Expected`, or `None`.
         figures: List of `paper.Figure`.
         claims: List of `paper.Claim`.
@@ -199,7 +199,7 @@ def _axes(grid):
 
 
 def _entries_of_where(where):
-    """Returns the entries of a `where`, which may be missing."""
+    """Returns the entries of `where`, or an empty list if it is missing."""
     if not isinstance(where, list | None):
         raise ConfigError(
             "`where` must be a list of entries `{when: {...}, set: {...}}`. "

@@ -12,11 +12,11 @@ from tf_adapters.tasks import languages
 
 
 def find_runs(wanted, runs):
-    """Returns the runs with the wanted settings, or all if there are none.
+    """Returns the runs with the wanted settings, or all runs for `None`.
 
     Args:
         wanted: Dict from a setting to its value or to a list of possible
-            values, or `None`. A run with several tasks matches each of them.
+            values, or `None`. A run with several tasks matches if one does.
         runs: List of `Run`.
     """
     return [
@@ -57,7 +57,7 @@ def check_declared_runs(study, runs):
 
 
 def without_other_runs(study, runs):
-    """Drops a study's figures, claims and numbers that need other runs.
+    """Drops a study's figures, claims and numbers that have no runs.
 
     Args:
         study: `Study`.
@@ -80,7 +80,7 @@ def without_other_runs(study, runs):
 
 
 def _cut_expected(study, runs):
-    """Returns the printed numbers of the runs, or `None` if there are none."""
+    """Returns the printed numbers that belong to the runs, or `None`."""
     expected, known = study.expected, _columns(study, runs)
     kept = [i for i, c in enumerate(expected.columns) if str(c) in known]
     lacking = [c for c in expected.columns if str(c) not in known]
@@ -114,7 +114,7 @@ def _without_best(study, wanted):
 
 
 def _sides(claim):
-    """Returns the settings of a claim's sides, or nothing for figures."""
+    """Returns the settings of a claim's two sides, [] for a figure's claim."""
     if claim.of is not None:
         return []
     return [
@@ -123,7 +123,7 @@ def _sides(claim):
 
 
 def _columns(study, runs):
-    """Returns the values of the columns' key, as texts."""
+    """Returns the values of the key `report.columns`, as texts."""
     key = study.report.columns
     if key == report_keys.LANGUAGES:
         return list(languages.AVERAGES) + [

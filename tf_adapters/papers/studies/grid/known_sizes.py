@@ -3,7 +3,7 @@
 Numbers of rows are from TensorFlow Datasets' catalog if it has the task, from
 table 8 of He et al. 2021 for its tasks, and from the public files for others.
 Tokens are means over a sample of 400 texts in MiniLM's vocabulary, including
-special tokens. A comment names a similar task if its number is used.
+special tokens. A comment names a similar task whose tokens are used instead.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ class TaskSize:
     Attributes:
         train: Number of training examples.
         validation: Number of validation examples, including MNLI's mismatched
-            ones.
+            examples.
         test: Number of labeled test examples in one language.
         tokens: Mean number of tokens in a text.
         texts: Number of texts in an example: its choices, or 1.
@@ -88,7 +88,7 @@ class EncoderSize:
 _BASE = EncoderSize(12, 768, 3072)
 _LARGE = EncoderSize(24, 1024, 4096)
 _E5_SMALL = EncoderSize(12, 384, 1536)
-# By KerasHub's preset without its language, or the name of a folder.
+# By the name of a folder, or of a KerasHub preset without its language.
 _ENCODERS = {
     "minilm": EncoderSize(6, 384, 1536),
     "bert_tiny": EncoderSize(2, 128, 512),

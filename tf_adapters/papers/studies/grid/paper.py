@@ -3,13 +3,13 @@
 - `paper`, `covers`: the paper, and the paper's names of the tables and figures
   that the study makes.
 - `shows`: one sentence that says what the paper's table or figure shows.
-- `missing_data`: sentences on unavailable data, and where to get it.
+- `missing_data`: sentences that say which data is missing, and where to get it.
 - `expected`: the paper's printed numbers, see `Expected`.
 - `figures`: pictures that the report makes from finished runs, see `Figure`.
 - `claims`: statements of the paper that are tested, see `Claim`.
 
-Settings select runs: a dict from setting to a value, or to a list of possible
-values.
+Settings that select runs are a dict from a setting to its value, or to a list
+of possible values.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ AVERAGE = "average"
 
 @dataclasses.dataclass(frozen=True)
 class ExpectedRow:
-    """A row of the paper's table, in its own units.
+    """A row of the paper's table, in the units of the paper.
 
     Attributes:
         runs: Settings that select the runs.
@@ -66,12 +66,11 @@ class Figure:
     """A picture of the study's runs.
 
     Attributes:
-        analysis: Name of a `tf-adapters analyse`.
-        options: Dict of its flags.
-        runs: Settings that select the runs to read, or `None` for all. They are
-            not allowed for an analysis of a whole study.
-        name: Name of its files, without suffix. Defaults to the name of the
-            analysis.
+        analysis: Name of an analysis, as in `tf-adapters analyse <name>`.
+        options: Dict of the analysis's flags.
+        runs: Settings that select the runs to read, or `None` for all.
+        name: Name of the figure's files, without suffix. Defaults to the name
+            of the analysis.
     """
 
     analysis: str
@@ -86,14 +85,14 @@ class Claim:
 
     Attributes:
         says: The sentence.
-        higher: Settings that select the runs with the higher values. With `of`,
-            columns and values of a figure's table.
-        than: The same for the lower values.
+        higher: Settings that select the runs with the higher values. If `of` is
+            set, columns and values that select rows of the figure's table.
+        than: The same for the runs or rows with the lower values.
         where: Settings that hold on both sides, or `None`.
         printed: The difference that the paper prints, in points, or `None`.
         of: Name of the figure whose table is compared, or `None` to compare
             metrics of runs.
-        value: With `of`, the column of the table to compare.
+        value: The column of the figure's table to compare, if `of` is set.
     """
 
     says: str
@@ -106,7 +105,7 @@ class Claim:
 
 
 def read_paper_keys(declared):
-    """Returns the fields of a `Study` that come from these keys.
+    """Returns the fields of a `Study` that come from the keys listed above.
 
     Args:
         declared: Object with an attribute for each key, `None` if the file

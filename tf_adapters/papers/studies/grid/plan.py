@@ -18,8 +18,8 @@ def load_study(path, block=None, flags=None):
 
     Args:
         path: YAML file.
-        block: The block to apply, `"small"` or `"two_cores"`, or `None`. The
-            paper's numbers for runs that the block drops are dropped too.
+        block: The block to apply, `"small"` or `"two_cores"`, or `None`. If the
+            block drops a run, the paper's numbers for it are dropped too.
         flags: Dict of settings, nested or flat, that override `base` and
             `where`.
 
@@ -83,7 +83,7 @@ def _expand(study, merge=False):
 def load_forms(path):
     """Returns the `Study` in a YAML file and the runs of each of its forms.
 
-    Declarations about its paper are not checked.
+    Declarations about the paper are not checked.
 
     Args:
         path: YAML file.
@@ -130,7 +130,8 @@ def _make_run(study, point):
 # and the averages over languages with `data.eval_languages`.
 _OF_EVERY_TASK = ("mean_metric", "loss")
 _OF_EVERY_TASK += ("transfer/all", "transfer/target", "transfer/distant")
-# The score in one language, and values that a method reports, such as gates.
+# Prefixes of two more kinds: the score in one language, and values that a
+# method reports, such as gates.
 _FURTHER = ("transfer/", "method_report/")
 
 
@@ -140,7 +141,7 @@ def metrics_of(config, name=None):
     Args:
         config: `Config`.
         name: Name of a metric that all tasks have. `None` (default) for each
-            task's first metric, even if another one selects checkpoints.
+            task's first metric, even if another metric selects checkpoints.
     """
     metrics = planned_run.first_metrics(config)
     if name is None:

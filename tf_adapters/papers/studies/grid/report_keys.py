@@ -7,11 +7,11 @@ from tf_adapters.common.errors import cut
 from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.papers.studies.grid.settings import check_are_settings
 
-# The value of the key `report.best_of` in its additional row.
+# In the additional row of `report.best_of`, the value of that key.
 BEST = "best"
 # MNLI's mismatched half: a column next to `mnli` in the papers' tables.
 MISMATCHED = "mnli_mismatched"
-# As `report.columns`, it makes a column for each language and each average.
+# If `report.columns` is this key, each language and average has a column.
 LANGUAGES = "data.eval_languages"
 
 
@@ -48,8 +48,8 @@ def with_report_rows(study):
         study: `Study`.
 
     Raises:
-        ConfigError: If the report names an unknown key or split, or would mix
-            runs.
+        ConfigError: If the report names an unknown key or split, or if a cell
+            would mix runs of different settings.
     """
     report = study.report
     if report.split not in EVALUATED:

@@ -19,7 +19,7 @@ _LEAVES = (
 
 
 def settings_of(nested):
-    """Converts nested or dotted settings to dotted ones, and checks names."""
+    """Converts settings to dotted keys, and checks that the keys exist."""
     check_mapping(nested)
     flat = as_dotted(nested)
     check_are_settings(flat)
@@ -42,7 +42,7 @@ def check_are_settings(keys):
 
 
 def as_dotted(nested, prefix=""):
-    """Converts nested settings to dotted ones."""
+    """Converts nested settings to settings with dotted keys."""
     flat = {}
     for key, value in nested.items():
         inner = {f"{prefix}{key}": value}

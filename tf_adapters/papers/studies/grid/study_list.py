@@ -21,7 +21,7 @@ _NOTE = (
 
 
 def list_studies(paths=None):
-    """Returns a table of studies and their blocks, and lists missing data.
+    """Returns a text: a table of studies and blocks, and the missing data.
 
     Args:
         paths: List of YAML files. Defaults to the official studies.
@@ -49,7 +49,7 @@ def list_studies(paths=None):
 
 
 def _makes(study):
-    """Returns the paper and its items, or the keys of the table."""
+    """Returns the paper and its items, or the keys of the study's table."""
     if study.paper is None:
         return f"{', '.join(study.report.rows)} by {study.report.columns}"
     return f"{PAPERS[study.paper]}: {', '.join(study.covers)}"

@@ -95,7 +95,7 @@ def chosen_rows(rows, report, select_over=(), further=False):
 
 
 def _with_further(rows, report, select_over):
-    """Returns the rows of all cells, and the keys to select over in each."""
+    """Returns rows for all cells, and the keys to select over in each cell."""
     if report.columns == report_keys.LANGUAGES:
         rows = [own for row in rows for own in _by_language(row, report)]
     else:
@@ -113,7 +113,7 @@ def _with_further(rows, report, select_over):
 
 
 def _by_language(row, report):
-    """Returns a row for each language, with its value instead of the run's.
+    """Returns copies of a run's row, each with the value of one language.
 
     An unfinished run has one row, without a language.
     """
@@ -129,7 +129,7 @@ def _by_language(row, report):
 
 
 def _of_mismatched(rows, report):
-    """Returns rows for the task `mnli_mismatched` of runs that have it."""
+    """Returns rows for `mnli_mismatched`, from runs evaluated on it."""
     other = "validation_mismatched"
     if report.columns != "task" or report.split == other:
         return []
@@ -141,13 +141,13 @@ def _of_mismatched(rows, report):
 
 
 def _value(row, key):
-    """Returns the value of a key in a cell, where a list is a text."""
+    """Returns the value of a key in a row. A list becomes a text."""
     value = row.get(key, "")
     return str(value) if isinstance(value, list) else value
 
 
 def _grouped(rows, keys):
-    """Groups rows by equal `keys`, in order of appearance."""
+    """Groups rows by their values of `keys`, in order of appearance."""
     groups = collections.defaultdict(list)
     for row in rows:
         groups[json.dumps([row.get(key) for key in keys])].append(row)
@@ -204,7 +204,7 @@ def statistics_of_cell(rows, split):
         ),
     }
     for key in run_rows.WEIGHTS_AND_SECONDS:
-        # Results of 0.1.0 lack the head's weights.
+        # Results of version 0.1.0 lack the head's weights.
         numbers = [row.get(key) for row in rows]
         summary[key] = _mean([n for n in numbers if n is not None])
     for key in dict.fromkeys(key for row in rows for key in row):

@@ -1,4 +1,4 @@
-"""Finds the finished runs for a study's pictures, and labels for them."""
+"""Finds the finished runs for a study's pictures, and makes their labels."""
 
 import dataclasses
 import os
@@ -49,7 +49,7 @@ def _source(run, found, task):
 
 
 def labels(sources):
-    """Returns, for each source, the settings that differ between sources."""
+    """Returns a label for each source, with the settings that differ."""
     keys = dict.fromkeys(key for source in sources for key in source.point)
     varied = [
         key
@@ -81,7 +81,7 @@ def with_points(table, one, sources, folder):
     Args:
         table: `pandas.DataFrame` from an analysis.
         one: The `Analysis`.
-        sources: List of `CurveSource` that it read.
+        sources: List of `CurveSource` that the analysis read.
         folder: Folder of the study.
     """
     rows = _sources_of_rows(table, one, sources)
@@ -94,7 +94,7 @@ def with_points(table, one, sources, folder):
 
 
 def with_labels(table, one, sources):
-    """Replaces the runs in a table by labels with their differing settings."""
+    """Replaces each run in a table by a label with the settings that differ."""
     rows = _sources_of_rows(table, one, sources)
     if rows is None or "run" not in table:
         return table
@@ -104,7 +104,7 @@ def with_labels(table, one, sources):
 
 
 def _sources_of_rows(table, one, sources):
-    """Returns each row's source, or `None` if a row belongs to several."""
+    """Returns each row's source, or `None` if a row has several sources."""
     if one.reads == "model_dir":
         return sources * len(table)
     if one.reads == "study_dir" or "run" not in table:

@@ -1,7 +1,7 @@
 """Makes the pictures that a study declares from its finished runs.
 
-Each is made like a picture of `tf-adapters analyse`, in `<study>/figures`. If
-the picture's runs, flags and analysis have not changed, it is kept.
+A picture is made as `tf-adapters analyse` makes it, in `<study>/figures`. It is
+made again only if its runs, flags or analysis have changed.
 """
 
 import contextlib
@@ -78,8 +78,8 @@ def make_figures(study, runs, folder):
 
     Args:
         study: `Study`.
-        runs: List of its `Run`.
-        folder: Its folder, which contains `runs.csv`.
+        runs: List of the study's `Run`.
+        folder: The study's folder, which contains `runs.csv`.
 
     Returns:
         List of `Made`.
@@ -102,7 +102,7 @@ def make_figures(study, runs, folder):
 
 
 def _pictures(figure, sources):
-    """Returns a dict from name to sources, for each picture of a figure.
+    """Returns a list of `(name, sources)`, one for each picture of a figure.
 
     The names do not depend on which runs are finished.
     """

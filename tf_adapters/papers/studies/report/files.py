@@ -37,7 +37,7 @@ def write_tables(tables, folder):
 
 
 def _settings(rows):
-    """Returns the columns in front of `metric`, from all grids of the study."""
+    """Returns the columns before `metric`, from all grids of the study."""
     return [
         key
         for row in rows
@@ -51,7 +51,7 @@ def write_rows(path, rows, names=()):
     Args:
         path: Path of the file.
         rows: List of dicts. Some of the columns can be missing.
-        names: Columns that come first, and are there if no row has them.
+        names: Columns that come first, and are written even if no row has them.
     """
     keys = (key for row in rows for key in row)
     names = list(dict.fromkeys((*names, *keys)))
@@ -133,7 +133,7 @@ def _title(name, study):
 
 
 def _latex(found):
-    """Returns a LaTeX table, or two with printed numbers, for booktabs."""
+    """Returns a LaTeX table for booktabs, and one of printed numbers if any."""
     parts = [found["measured"].to_latex(index=False, escape=True)]
     if found["printed"] is not None:
         parts.append("% Printed and measured.\n")
@@ -154,7 +154,7 @@ def _base64(path):
 
 
 def _rems(path):
-    """Returns the smallest width of a picture with readable text."""
+    """Returns the least width, in rem, at which a picture is readable."""
     width, height = struct.unpack(">II", path.read_bytes()[16:24])
     return round(14 * width / height)
 

@@ -1,4 +1,4 @@
-"""Makes the tables of a study's report as frames of texts, for all formats."""
+"""Makes the tables of a study's report as data frames of texts."""
 
 import pandas as pd
 
@@ -14,7 +14,7 @@ _PROVENANCE += ("versions", "folder")
 
 
 def measured(cells, rows, column):
-    """Returns the table in the form of papers, with an average for each row.
+    """Returns the table as papers print it, with an average for each row.
 
     Args:
         cells: List of dicts, from `cells.make_cells`.
@@ -70,7 +70,7 @@ def _cell(cell):
 
 
 def _trained_share(cells):
-    """Returns the trained weights as a percentage of the encoder's.
+    """Returns the trained weights as a percentage of the encoder's weights.
 
     The head's weights are left out, as in AdapterBias, table 1.
     """

@@ -1,4 +1,4 @@
-"""Compares the numbers that a paper prints with the measured ones."""
+"""Compares the numbers that a paper prints with measured numbers."""
 
 import collections
 import dataclasses
@@ -14,14 +14,14 @@ from tf_adapters.papers.studies.report import frames
 
 @dataclasses.dataclass(frozen=True)
 class PrintedNumber:
-    """A number in the paper's table and ours, both in the paper's units.
+    """A printed number and the measured number, both in the paper's units.
 
     Attributes:
         row: Label of the row.
         column: Name of the column.
         printed: Number or `None`.
-        error: Its printed spread or `None`.
-        measured: Mean over runs, or `None` where none has finished.
+        error: Printed spread of the number, or `None`.
+        measured: Mean over runs, or `None` if no run has finished.
         deviation: Sample standard deviation over runs, or `None` for one run.
         runs: Number of finished runs.
     """
@@ -41,14 +41,14 @@ def find_printed_numbers(study, runs, rows):
     Args:
         study: `Study`.
         runs: List of `Run`.
-        rows: List of dicts, from `cells.chosen_rows`, with additional cells.
+        rows: List of dicts, from `cells.chosen_rows` with `further=True`.
     """
     if study.expected is None:
         return []
     settings = {run.id: run.settings for run in runs}
     keys = ("task", *report_keys.cell_keys(study.report))
     known = [
-        # A cell can have other values than its run, see `report_keys.BEST`.
+        # A cell's values can differ from its run's, see `report_keys.BEST`.
         (row, settings[row["run"]] | {k: row[k] for k in keys if k in row})
         for row in rows
         if row["state"] == "finished" and row[study.report.split] is not None
@@ -74,7 +74,7 @@ def _row(study, expected, known):
 
 
 def _by_column(report, wanted, known):
-    """Returns a dict from column to the numbers of a row's runs, in points."""
+    """Returns a dict from column to the metrics of a row's runs, in points."""
     values = collections.defaultdict(list)
     for row, settings in known:
         is_best = row.get(report.best_of) == report_keys.BEST

@@ -23,11 +23,11 @@ def run_rows(run, result, error=""):
         error: The reason why it failed, or "".
 
     Raises:
-        UserError: If the result lacks the metric that chose its weights.
+        UserError: If the result lacks the metric that selected its weights.
     """
     rows = []
     for task, metric in run.metrics.items():
-        # With several tasks, or with a task in `base`, the point lacks the
+        # The point has no task if the run has several, or if `base` sets the
         # task.
         point = {"task": task, **run.point}
         if len(run.metrics) > 1:
@@ -78,7 +78,7 @@ def _finished_row(run, task, metric, result):
 
 
 def _value_of(metric, split, result, transfer):
-    """Returns the value that a table shows. Some metrics do not have splits."""
+    """Returns the value that a table shows. Some metrics have no splits."""
     if metric == "mean_metric":
         return result.get(metric)
     part, _, name = metric.partition("/")

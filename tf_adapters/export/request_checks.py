@@ -58,7 +58,7 @@ def checked_texts(
 def checked_tokens(
     names: Sequence[str], values: Sequence[Tensor], encoder: AdaptedEncoder
 ) -> dict[str, Tensor]:
-    """Returns a dict of features, which the graph checks before it reads them.
+    """Returns a dict of features, with checks as operations of the graph.
 
     Args:
         names: Names of the inputs.

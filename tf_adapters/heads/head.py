@@ -209,8 +209,8 @@ class Head:
     def _is_scored(cls) -> bool:
         """Returns whether `evaluate` uses this class's `compare`.
 
-        That is the case if the class that defines `compare` also defines
-        `evaluate`, or is a subclass of the class that defines `evaluate`.
+        It does if `compare` is defined in the same class as `evaluate`, or in a
+        subclass of that class.
         """
         owners = [
             next(one for one in cls.__mro__ if name in vars(one))

@@ -127,9 +127,9 @@ def _without_data(config, runs, there, missing, errors):
 def _find_trained(runs, folder):
     """Returns a dict from the id of each run to a finished run's folder.
 
-    The finished run has the same settings and data. It is next to the fusion's
-    run, in a study next to the fusion's study, or a fusion's member in such a
-    study. The value is `None` if there is no such run.
+    The finished run has the same settings and data. Its folder lies next to
+    that of the fusion, or in another study of the same folder, where it may
+    also be a member of a fusion. If there is none, the value is `None`.
     """
     studies = folder.parent.parent
     found = {}

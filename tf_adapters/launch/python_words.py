@@ -15,7 +15,7 @@ _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z_]+)(=([a-z]+\b(?![/.\w]))?)?")
 
 
 def in_python(message):
-    """Returns a message with `--name=value` rewritten as an argument.
+    """Returns a message with its flags rewritten as arguments in Python.
 
     Args:
         message: Text that may name flags of the command.

@@ -60,7 +60,7 @@ class EncoderShape:
         return self.ffn_width if place == "ffn_down" else self.width
 
     def build_slots(self, slots: dict[str, Slot]) -> None:
-        """Builds the slots in a dict from place to slot, except built ones."""
+        """Builds each slot of a dict from place to slot, if it is not built."""
         for place, slot in slots.items():
             if not slot.built:
                 slot.build((None, None, self.read_in(place)))

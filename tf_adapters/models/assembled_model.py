@@ -171,7 +171,7 @@ class AssembledModel(EncoderModel):
         Such changes are LoRA's products, for example, or the differences of
         diff pruning. The encoder is then a plain encoder with the adapted
         outputs. A folded model gives the same outputs, but you cannot train or
-        save it before you call `unfold`.
+        save it until you call `unfold`.
 
         Raises:
             UserError: If another model has changed the encoder, or if several

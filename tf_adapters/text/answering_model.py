@@ -150,8 +150,8 @@ class AnsweringModel(StandInModel):
             batch_size: Number of texts per batch. Defaults to 32.
             verbose: See `keras.Model.predict`.
             text: See `fit`.
-            pooling: How tokens are pooled with other heads: `"mean"` (default)
-                or `"first_token"`.
+            pooling: How the vectors of a text's tokens become one, if the head
+                does not make vectors: `"mean"` (default) or `"first_token"`.
 
         Returns:
             Float32 array `(texts, width)`. For pairs, a head that makes vectors

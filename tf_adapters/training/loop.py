@@ -91,8 +91,8 @@ class Loop:
 
         Raises:
             NonFiniteError: If a loss, a gradient or a weight is not finite. The
-                message names the step and the variable. No such weights are
-                saved.
+                message names the step and the variable. Weights that are not
+                finite are never saved.
             Stopped: If the process was asked to stop.
         """
         self.trainer.prepare_training(len(self.schedule.batches))

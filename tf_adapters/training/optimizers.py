@@ -88,9 +88,10 @@ class SequentialSchedule(keras.optimizers.schedules.LearningRateSchedule):
 class AdamWOfSums(keras.optimizers.AdamW):
     """AdamW for gradients that are already summed over replicas.
 
-    Keras's AdamW sums them when it applies them, but clipping by the global
-    norm needs the sum before that. Summing twice would move every gradient
-    between devices twice. `tests/training/trainer_test.py` counts these sums.
+    Keras's AdamW sums gradients over replicas as it applies them. The trainer
+    sums them earlier, because it clips the sum by its global norm. A second sum
+    would move every gradient between devices again;
+    `tests/training/trainer_test.py` counts the sums.
 
     Args:
         schedule: `LearningRateSchedule`.

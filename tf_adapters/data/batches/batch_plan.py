@@ -104,7 +104,7 @@ def _bucket(length, fixed_lengths):
 
 
 def _in_buckets(order, lengths, batch_size, fixed_lengths):
-    """Returns a list of batches for each of the fixed lengths."""
+    """Returns one list of batches for each of the fixed lengths."""
     buckets = np.searchsorted(fixed_lengths, lengths[order])
     return [
         [

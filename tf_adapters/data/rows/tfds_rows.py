@@ -178,7 +178,7 @@ def _plain(value, language=""):
 
 
 def _label(value, names, task):
-    """Converts a label; class ids become names, because ids can differ."""
+    """Converts a label; class ids become names, as the task has other ids."""
     kind = task.kind.label
     if kind == "choice":
         # The index of a choice, even if the data set has names for indices.

@@ -48,7 +48,7 @@ def in_words(setting):
 
 
 def explain_bands(figure, runs):
-    """Explains the bands in a title, if lines have several runs.
+    """Adds a title that explains the bands, if lines have several runs.
 
     Args:
         figure: Matplotlib's figure.

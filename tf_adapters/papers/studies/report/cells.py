@@ -95,7 +95,7 @@ def chosen_rows(rows, report, select_over=(), further=False):
 
 
 def _with_further(rows, report, select_over):
-    """Returns rows for all cells, and the keys to select over in each cell."""
+    """Returns rows of all cells, and the keys whose best values are chosen."""
     if report.columns == report_keys.LANGUAGES:
         rows = [own for row in rows for own in _by_language(row, report)]
     else:

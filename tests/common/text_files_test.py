@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from tf_adapters.common import own_files
 from tf_adapters.common import text_files
 
 
@@ -70,10 +71,14 @@ def test_aliases_are_read():
     assert text_files.parse_yaml("") is None
 
 
-def test_a_file_has_its_old_text_until_it_has_the_new(tmp_path):
+def test_a_file_has_its_old_text_until_it_has_the_new(tmp_path, monkeypatch):
+    def stopped(*_):
+        raise OSError("stopped before the new file takes its place")
+
     text_files.replace_text(tmp_path / "a", "old")
-    with pytest.raises(UnicodeEncodeError):
-        text_files.replace_text(tmp_path / "a", "half \ud800")
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="stop"):
+        patch.setattr(own_files.os, "replace", stopped)
+        text_files.replace_text(tmp_path / "a", "new")
     assert (tmp_path / "a").read_text() == "old"
     text_files.replace_text(tmp_path / "a", "new")
     assert (tmp_path / "a").read_text() == "new"

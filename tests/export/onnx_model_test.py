@@ -79,6 +79,7 @@ def test_the_file_answers_as_the_model_and_describes_it(exported):
     )
     session = onnxruntime.InferenceSession(str(folder / "model.onnx"))
     facts = session.get_modelmeta().custom_metadata_map
+    assert heads.from_config(json.loads(facts["head"])) == model.head
     assert json.loads(facts["labels"]) == list(model.head.labels)
     assert float(facts["temperature"]) == model.head.temperature
     assert facts["encoder_fingerprint"] == model.encoder_info.fingerprint

@@ -173,15 +173,13 @@ def _describe(
     """Stores what a caller needs to know in the file's metadata."""
     head, encoder = model.head, model.encoder_info
     facts = {
-        "head": heads.name_of(head),
+        "head": heads.to_config(head),
         "labels": list(head.labels),
         "temperature": head.temperature,
         "max_length": packer.max_length,
         "encoder": encoder.name,
         "encoder_fingerprint": encoder.fingerprint,
     }
-    if hasattr(head, "threshold"):
-        facts["threshold"] = head.threshold
     for name, value in facts.items():
         text = value if isinstance(value, str) else json.dumps(value)
         content.metadata_props.add(key=name, value=text)

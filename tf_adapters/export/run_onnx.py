@@ -44,11 +44,12 @@ def answer(
     labels = json.loads(metadata["labels"])
     values = [round(float(value), 6) for value in outputs["probabilities"][0]]
     probabilities = dict(zip(labels, values, strict=True))
-    if "threshold" not in metadata:
+    threshold = json.loads(metadata["head"]).get("threshold")
+    if threshold is None:
         label = labels[int(np.argmax(outputs["logits"][0]))]
         return {"label": label, "probabilities": probabilities}
-    threshold = float(metadata["threshold"])
-    there = [label for label in labels if probabilities[label] >= threshold]
+    is_there = outputs["probabilities"][0] >= threshold
+    there = [labels[i] for i in np.flatnonzero(is_there)]
     return {"labels": there, "probabilities": probabilities}
 
 

@@ -96,7 +96,8 @@ def test_a_crash_goes_back_to_the_last_checkpoint(whole, tmp_path, monkeypatch):
 def test_other_data_are_noticed(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         whole_runs.stop_at(patch, 2)
-        with pytest.raises(Stopped):
+        # The folder is free again while the error, and so the run, is kept.
+        with pytest.raises(Stopped) as kept:
             _train(tmp_path)
     load = splits.load_rows
 
@@ -108,6 +109,7 @@ def test_other_data_are_noticed(tmp_path, monkeypatch):
     monkeypatch.setattr(splits, "load_rows", changed)
     with pytest.raises(ConfigError, match="data have changed"):
         _train(tmp_path)
+    assert "after step 2" in str(kept.value)
 
 
 @pytest.mark.slow
@@ -146,9 +148,11 @@ def test_other_weights_of_a_fusions_members_are_noticed(tmp_path):
         run_folder.frozen_weights, (model("three"), model("four"))
     )
     _stopped(tmp_path, config, frozen=before)
-    with pytest.raises(ConfigError, match="the weights of `b` have"):
+    with pytest.raises(ConfigError, match="the weights of `b` have") as kept:
         run_folder.RunFolder(tmp_path, config, {}, frozen=now)
+    # The folder is free again, though the error keeps the refused run.
     assert run_folder.RunFolder(tmp_path, config, {}, frozen=before).checkpoint
+    del kept
     # Those of earlier versions say nothing of it.
     _stopped(tmp_path, config)
     assert run_folder.RunFolder(tmp_path, config, {}, frozen=now).checkpoint

@@ -1,5 +1,6 @@
 """Merges adapters and writes a run folder with the merged adapter."""
 
+import contextlib
 import dataclasses
 import functools
 from pathlib import Path
@@ -118,23 +119,24 @@ def merge_runs(adapters, model_dir, settings, target=None, overwrite=False):
         overwrite,
         frozen=frozen_weights(model),
     )
-    merged = _description(adapters, settings, head_of, weights, model)
-    details = {
-        "task": target.data.task.name,
-        "max_length": config.data.max_length,
-        "merged": merged,
-        "validation": validation,
-    }
-    run.save_adapter(model, details)
-    result = {
-        **run_facts.facts(config, model),
-        "trained_weights": 0,
-        "merged": merged,
-        "merging_seconds": round(seconds, 2),
-        "data_fingerprint": target.data.fingerprints,
-        "validation": validation,
-    }
-    run.save_result(result)
+    with contextlib.closing(run):
+        merged = _description(adapters, settings, head_of, weights, model)
+        details = {
+            "task": target.data.task.name,
+            "max_length": config.data.max_length,
+            "merged": merged,
+            "validation": validation,
+        }
+        run.save_adapter(model, details)
+        result = {
+            **run_facts.facts(config, model),
+            "trained_weights": 0,
+            "merged": merged,
+            "merging_seconds": round(seconds, 2),
+            "data_fingerprint": target.data.fingerprints,
+            "validation": validation,
+        }
+        run.save_result(result)
     return result
 
 

@@ -1,5 +1,6 @@
 """A run of several tasks: `train.py --method=multitask --tasks=a,b`."""
 
+import contextlib
 import time
 
 from tf_adapters.common.errors import ConfigError
@@ -66,30 +67,31 @@ def train_multitask(config, data, model_dir, test=True, overwrite=False):
         folders = MultitaskFolders(
             strategy, model_dir, config, model, fingerprints, overwrite
         )
-        examples = {
-            name: e.examples_by_split(data[name].rows)
-            for name, e in experiments.items()
-        }
-        run_facts.print_sizes(
-            {
-                f"{name} {split}": some
-                for name, splits in examples.items()
-                for split, some in splits.items()
-            },
-            config.train.batch_size,
-        )
-        outcome, compared = _fit(experiments, model, folders, examples)
-        for name, own in compared.items():
-            head = experiments[name].model.head
-            folders.tasks[name].save_predictions("validation", head, own)
-        results = _results(experiments, model, folders, outcome)
-        for name, splits in examples.items() if test else ():
-            trainer = experiments[name].trainer
-            results[name] |= training_run.evaluate_held_out(
-                trainer, splits, folders.tasks[name]
+        with contextlib.closing(folders):
+            examples = {
+                name: e.examples_by_split(data[name].rows)
+                for name, e in experiments.items()
+            }
+            run_facts.print_sizes(
+                {
+                    f"{name} {split}": some
+                    for name, splits in examples.items()
+                    for split, some in splits.items()
+                },
+                config.train.batch_size,
             )
-        seconds = time.perf_counter() - started
-        return folders.save_results(outcome, results, seconds)
+            outcome, compared = _fit(experiments, model, folders, examples)
+            for name, own in compared.items():
+                head = experiments[name].model.head
+                folders.tasks[name].save_predictions("validation", head, own)
+            results = _results(experiments, model, folders, outcome)
+            for name, splits in examples.items() if test else ():
+                trainer = experiments[name].trainer
+                results[name] |= training_run.evaluate_held_out(
+                    trainer, splits, folders.tasks[name]
+                )
+            seconds = time.perf_counter() - started
+            return folders.save_results(outcome, results, seconds)
 
 
 def _fit(experiments, model, folders, examples):

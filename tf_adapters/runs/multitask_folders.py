@@ -1,5 +1,6 @@
 """The run folders of tasks that train together."""
 
+import contextlib
 import dataclasses
 from pathlib import Path
 
@@ -32,8 +33,8 @@ class MultitaskFolders:
         self.model = model
         self.config = config
         self.fingerprints = fingerprints
-        self.whole = run_folder_of_workers.open_run(
-            strategy,
+        self._opened = contextlib.ExitStack()
+        self.whole = self._open_run(
             model_dir,
             config,
             fingerprints,
@@ -52,18 +53,30 @@ class MultitaskFolders:
             for name, own in config_task.by_task(config).items()
         }
         self.tasks = {
-            name: run_folder_of_workers.open_run(
-                strategy,
-                self.whole.folder / name,
-                own,
-                fingerprints[name],
-                overwrite,
+            name: self._open_run(
+                self.whole.folder / name, own, fingerprints[name], overwrite
             )
             for name, own in self.configs.items()
         }
         for record in self.whole.restored:
             self._log_to_tasks(record)
         run_facts.print_weights(model, self.whole)
+
+    def _open_run(self, *arguments, **options):
+        """Opens a run folder. If that fails, releases those opened before."""
+        try:
+            run = run_folder_of_workers.open_run(
+                self.strategy, *arguments, **options
+            )
+        except BaseException:
+            self.close()
+            raise
+        self._opened.callback(run.close)
+        return run
+
+    def close(self):
+        """Releases all folders, so that another process may use them."""
+        self._opened.close()
 
     def log(self, record):
         """Logs a record of the whole run, and validation metrics by task."""

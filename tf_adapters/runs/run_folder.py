@@ -1,5 +1,6 @@
 """The run folder, the only place that a run writes to."""
 
+import contextlib
 import json
 from pathlib import Path
 import shutil
@@ -70,30 +71,37 @@ class RunFolder:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = folder_lock.lock_folder(self.folder)
-            left_files.check_is_a_runs(self.folder)
-            self.checkpoint = earlier_runs.find_checkpoint(
-                *(self.folder, declared or config, data_fingerprint),
-                *(frozen, overwrite),
-            )
-            if self.checkpoint is None:
-                left_files.remove_run(self.folder)
-                data = config.data
-                tables = (data.file, data.validation_file, data.test_file)
-                left_files.remove_tables(self.folder, tables)
-                # Remove the earlier run at the address too, before this run
-                # writes anything.
-                remote_folder.copy_to_address(self.folder)
-            left_files.remove_rests(self.folder)
-            self._save_configs(config, declared or config)
-            kept = 0
-            if self.checkpoint is not None:
-                kept = self.checkpoint.state["log_lines"]
-            self._log = run_log.RunLog(self.folder, kept)
+            with contextlib.ExitStack() as on_error:
+                on_error.callback(self.close)
+                self._open(config, declared or config)
+                on_error.pop_all()
         except OSError as error:
             raise ConfigError(
                 f"Cannot write to --model_dir={cut(folder)}: "
                 f"{error.strerror}. Give a folder that you may write to."
             ) from error
+
+    def _open(self, config, declared):
+        """Resumes the folder's run or removes it, and begins the log."""
+        left_files.check_is_a_runs(self.folder)
+        self.checkpoint = earlier_runs.find_checkpoint(
+            *(self.folder, declared, self.data_fingerprint),
+            *(self.frozen, self.overwrite),
+        )
+        if self.checkpoint is None:
+            left_files.remove_run(self.folder)
+            data = config.data
+            tables = (data.file, data.validation_file, data.test_file)
+            left_files.remove_tables(self.folder, tables)
+            # Remove the earlier run at the address too, before this run
+            # writes anything.
+            remote_folder.copy_to_address(self.folder)
+        left_files.remove_rests(self.folder)
+        self._save_configs(config, declared)
+        kept = 0
+        if self.checkpoint is not None:
+            kept = self.checkpoint.state["log_lines"]
+        self._log = run_log.RunLog(self.folder, kept)
 
     def _save_configs(self, config, declared):
         # Written first and never removed: it identifies the run.

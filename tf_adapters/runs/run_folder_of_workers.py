@@ -143,3 +143,6 @@ class Follower:
 
     def save_result(self, result):
         """Does nothing, because only the chief writes."""
+
+    def close(self):
+        """Does nothing, because only the chief locks the folder."""

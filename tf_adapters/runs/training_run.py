@@ -1,5 +1,6 @@
 """Trains one task, from the configuration to the result."""
 
+import contextlib
 import time
 
 from tf_adapters.data.rows import zero_shot_transfer
@@ -85,23 +86,24 @@ def train_experiment(
             declared,
             frozen_weights(experiment.model),
         )
-        run.save_tables(tables)
-        run_facts.print_weights(experiment.model, run)
-        examples = experiment.examples_by_split(data.rows)
-        data.rows.clear()
-        run_facts.print_sizes(examples, config.train.batch_size)
-        before = _prepare(experiment, prepare, examples["validation"])
-        result = _train(experiment, run, examples, watchers)
-        result["data_fingerprint"] = data.fingerprints
-        result |= before | _of_pretraining(config.init_adapter)
-        if test:
-            result |= evaluate_held_out(experiment.trainer, examples, run)
-        if languages:
-            result["transfer"] = experiment.transfer(languages, run)
-        result["seconds"] = round(time.perf_counter() - started, 1)
-        run.save_result(result)
-        # Other workers may need the chief's files, and must not end before it.
-        workers.wait_for_all(strategy)
+        with contextlib.closing(run):
+            run.save_tables(tables)
+            run_facts.print_weights(experiment.model, run)
+            examples = experiment.examples_by_split(data.rows)
+            data.rows.clear()
+            run_facts.print_sizes(examples, config.train.batch_size)
+            before = _prepare(experiment, prepare, examples["validation"])
+            result = _train(experiment, run, examples, watchers)
+            result["data_fingerprint"] = data.fingerprints
+            result |= before | _of_pretraining(config.init_adapter)
+            if test:
+                result |= evaluate_held_out(experiment.trainer, examples, run)
+            if languages:
+                result["transfer"] = experiment.transfer(languages, run)
+            result["seconds"] = round(time.perf_counter() - started, 1)
+            run.save_result(result)
+            # Other workers may need the chief's files, and must not end first.
+            workers.wait_for_all(strategy)
         return result
 
 

@@ -1,5 +1,6 @@
 """Measures a fusion without its least activated adapters."""
 
+import contextlib
 import dataclasses
 
 import numpy as np
@@ -76,8 +77,8 @@ def save(experiment, names, folder, value):
         "max_length": config.data.max_length,
         "validation": {metric: value},
     }
-    run = RunFolder(folder, config, {})
-    run.save_adapter(fusion_model.pruned(experiment.model, kept), details)
+    with contextlib.closing(RunFolder(folder, config, {})) as run:
+        run.save_adapter(fusion_model.pruned(experiment.model, kept), details)
 
 
 def _check(keep, number):

@@ -112,7 +112,7 @@ def test_a_bank_refuses_what_does_not_stack(run, capsys):
     options = {"mode": "export", "adapters": [str(run)]}
     assert commands.run(run.parent / "served", **options) == 1
     assert (
-        "a bank answers only with classes and numbers"
+        "a model of many tasks answers only with classes and numbers"
         in capsys.readouterr().err
     )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tf_adapters import heads
 from tf_adapters.common import adapter_folder
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import AdapterError
@@ -158,8 +159,10 @@ def export_bank(
 
     Raises:
         UserError: If the packer makes longer inputs than the encoder has
-            positions for, or if its tokenizer cannot run in a graph.
+            positions for, if its tokenizer cannot run in a graph, or if a head
+            predicts neither a class nor a number.
     """
+    _check_heads(bank)
     request_checks.check_packer(packer, bank.encoder)
     graph_packer = saved_model.in_graph(packer)
     if graph_packer is None:
@@ -176,6 +179,20 @@ def export_bank(
         _warmup_requests(Path(folder).name, tasks),
         _description(bank, packer, tasks),
     )
+
+
+def _check_heads(bank: BankModel) -> None:
+    """Raises an error if a head does not predict one class or one number."""
+    for member in bank.members:
+        head = member.head
+        is_number = head.signature == "text" and not head.labels
+        if not (is_number or head.has_temperature):
+            raise AdapterError(
+                f"The head of {member.source} is a {heads.name_of(head)}, but "
+                "a model of many tasks answers only with classes and numbers. "
+                "Leave it out, and export it alone with --mode=export "
+                "--model_dir=<its run>."
+            )
 
 
 def _warmup_requests(name: str, tasks: Sequence[Task]) -> list[Message]:

@@ -37,8 +37,10 @@ class ManyTasksModule(tf.Module):
             default_value=-1,
         )
         labels = [m.head.labels for m in bank.members]
-        width = bank.head_layer.num_outputs
+        width = max(1, *map(len, labels))
         temperatures = [m.head.temperature for m in bank.members]
+        with bank.using([m.name for m in bank.members]) as found:
+            indices = tf.constant(found)
         filled = [[*names, *[""] * (width - len(names))] for names in labels]
 
         @tf.function(
@@ -57,9 +59,12 @@ class ManyTasksModule(tf.Module):
             ids = tf.maximum(found, 0)
             is_pair = tf.gather([len(t.text_fields) > 1 for t in tasks], ids)
             features = packer(text, text_pair, is_pair=is_pair)
-            outputs = bank({**features, "adapter_ids": ids}, training=False)
+            outputs = bank(
+                {**features, "adapter_ids": tf.gather(indices, ids)},
+                training=False,
+            )
             answers = _answers(
-                outputs,
+                outputs[:, :width],
                 tf.gather([len(names) for names in labels], ids),
                 tf.gather(filled, ids),
                 tf.gather(temperatures, ids),

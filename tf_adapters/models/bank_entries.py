@@ -19,7 +19,6 @@ from typing import Any
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
-from tf_adapters.common.errors import shown
 
 
 @dataclasses.dataclass
@@ -163,8 +162,7 @@ class BankEntries:
         if name not in self._live:
             known = ", ".join(self._live) or "none"
             raise AdapterError(
-                f"The bank has no adapter {shown(name)}. Received that name; "
-                f"expected one of: {cut(known)}."
+                f"The bank has no adapter `{cut(name)}`. It has: {cut(known)}."
             )
         return self._live[name]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
@@ -75,10 +76,9 @@ class PartReader:
                 *layers.parts(member.left_out),
                 *bank_encoder_parts.parts(self.adapted, values),
             ]
-        except AdapterError:
-            raise
         except UserError as error:
             raise _refusal(member, error) from None
+        parts += _head_parts(member, layers.head_layer)
         return {
             Place(name, index, part.kind): part.arrays
             for name, index, part in parts
@@ -145,7 +145,6 @@ class _Layers:
     def __init__(
         self, method: methods.Method, head: Any, shape: methods.EncoderShape
     ) -> None:
-        self.head = head
         self.head_layer = head.make_layer()
         self.head_layer.build((None, None, shape.width))
         self.slots = method.make_slots(shape)
@@ -168,8 +167,6 @@ class _Layers:
             if name in self.embedding_slots or index not in left_out:
                 for part in slot.bank_parts():
                     yield name, index, part
-        for part in self.head.bank_parts(self.head_layer):
-            yield "head", 0, part
 
     def _all_slots(self) -> Iterator[tuple[str, int, Slot]]:
         for name, slot in self.embedding_slots.items():
@@ -179,9 +176,23 @@ class _Layers:
                 yield name, index, slot
 
 
+def _head_parts(
+    member: Member, layer: keras.layers.Layer
+) -> list[tuple[str, int, Part]]:
+    try:
+        return [("head", 0, part) for part in member.head.bank_parts(layer)]
+    except UserError as error:
+        kind = heads.name_of(member.head)
+        raise AdapterError(
+            f"The head of {member.source} is a {kind}, and a bank cannot hold "
+            f"it. {error} Load it alone, with `load_adapter`, or export it "
+            "alone, with --mode=export --model_dir=<its run>."
+        ) from None
+
+
 def _refusal(member: Member, reason: object) -> AdapterError:
     name = methods.name_of(member.method)
     return AdapterError(
         f"{member.source} was trained with `{cut(name)}`, and a bank cannot "
-        f"hold it. {reason} Use it alone, with `load_adapter`."
+        f"hold it. {reason} Load it alone, with `load_adapter`."
     )

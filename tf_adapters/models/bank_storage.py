@@ -181,7 +181,8 @@ class BankStorage(EncoderModel):
                 the bank's variables. Their memory is taken at once.
         """
         with self._writing:
-            self._grow(dict.fromkeys(self._rows.num_rows, 1 + num_adapters))
+            # The neutral row, and one to replace an adapter that is in use.
+            self._grow(dict.fromkeys(self._rows.num_rows, 2 + num_adapters))
 
     def num_bytes(self, name: str | None = None) -> int:
         """Returns the memory of an adapter's rows, or of all rows, in bytes."""

@@ -33,7 +33,9 @@ class BranchesSlot(Slot):
         context: Context | None = None,
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        return x + sum(branch(x, context=context) for branch in self.branches), {}
+        return x + sum(
+            branch(x, context=context) for branch in self.branches
+        ), {}
 
 
 class BankBottleneck(BankLayer):

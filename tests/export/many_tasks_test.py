@@ -17,14 +17,18 @@ from tf_adapters.tasks import TASKS
 
 pytestmark = pytest.mark.integration
 
-# One text, two texts, a number, three classes; widths of the adapters differ.
-RUNS = {"sst2": 4, "mrpc": 3, "stsb": 5, "sick": 4}
+# One text, two texts, a number, three classes; the methods differ.
+RUNS = {
+    "sst2": tf_adapters.methods.Houlsby(units=4),
+    "mrpc": tf_adapters.methods.LoRA(rank=3),
+    "stsb": tf_adapters.methods.BitFit(),
+    "sick": tf_adapters.methods.PrefixTuning(prefix_length=5, hidden_units=0),
+}
 LONG = "the bad film and the good plot " * 20
 
 
-def _make(folder, task, units):
-    method = tf_adapters.methods.Houlsby(units=units)
-    model, packer, config = make_run(folder, task, method, "houlsby")
+def _make(folder, task, method):
+    model, packer, config = make_run(folder, task, method)
     resolve.save_config(config, folder / "config.yaml")
     return model, packer
 
@@ -33,8 +37,8 @@ def _make(folder, task, units):
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     return {
-        task: (folder / task, *_make(folder / task, task, units))
-        for task, units in RUNS.items()
+        task: (folder / task, *_make(folder / task, task, method))
+        for task, method in RUNS.items()
     }
 
 

@@ -8,13 +8,13 @@ from tests import tiny
 import tf_adapters
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.layers.banks.heads import ABSENT
 from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import adapt
 from tf_adapters.models.bank_model import load_bank
 
 pytestmark = pytest.mark.integration
 
-ABSENT = -1e9
 TWO = heads.Classification(("no", "yes"))
 HEADS = (
     TWO,
@@ -95,8 +95,10 @@ def _compare(tmp_path, chosen, family="bert"):
         rows = {name: value[ids == number] for name, value in features.items()}
         expected.append(np.asarray(model(rows)))
     bank = load_bank(folders, tiny.encoder(family))
-    outputs = bank({**features, "adapter_ids": ids})
-    found = bank.outputs_of(outputs, [bank.members[i].name for i in ids])
+    with bank.using([bank.members[i].name for i in ids]) as used:
+        np.testing.assert_array_equal(used.adapter_ids, ids)
+        outputs = bank({**features, "adapter_ids": ids})
+        found = used.split(outputs)
     for number, answers in enumerate(expected):
         rows = np.flatnonzero(ids == number)
         np.testing.assert_allclose([found[i] for i in rows], answers, atol=1e-5)

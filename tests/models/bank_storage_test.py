@@ -39,14 +39,16 @@ def _model(encoder, name, method=PFEIFFER, head=HEAD):
 
 
 def _ask(bank, features, names):
-    with bank.using(names) as ids:
+    with bank.using(names) as used:
+        ids = used.adapter_ids
         return np.asarray(bank({**features, "adapter_ids": ids}))
 
 
 def _is_alone(bank, features, *models):
     names = [model.name for model in models]
-    found = _ask(bank, features, names)
-    found = bank.outputs_of(found, names)
+    with bank.using(names) as used:
+        ids = used.adapter_ids
+        found = used.split(bank({**features, "adapter_ids": ids}))
     for row, model in enumerate(models):
         expected = np.asarray(model(features))[row]
         np.testing.assert_allclose(found[row], expected, atol=1e-5)
@@ -65,8 +67,9 @@ def test_to_add_replace_and_remove_traces_nothing(encoder, features):
         return bank(inputs)
 
     def answers(*names):
-        with bank.using(names) as ids:
-            found = ask({**features, "adapter_ids": tf.constant(ids)})
+        with bank.using(names) as used:
+            ids = tf.constant(used.adapter_ids)
+            found = ask({**features, "adapter_ids": ids})
         return found[:, :2]
 
     def expected(*models):
@@ -108,9 +111,9 @@ def test_more_rows_and_new_kinds_are_the_only_new_graphs(encoder, features):
     bank.add(tags)
     assert bank.generation == 3
     assert len(bank._cores) == 1
-    with bank.using(["tags", "model3"]) as ids:
-        outputs = bank.predict({**features, "adapter_ids": ids}, verbose=0)
-    found = bank.outputs_of(outputs, ["tags", "model3"])
+    with bank.using(["tags", "model3"]) as used:
+        inputs = {**features, "adapter_ids": used.adapter_ids}
+        found = used.split(bank.predict(inputs, verbose=0))
     np.testing.assert_allclose(found[0], tags(features)[0], atol=1e-5)
     np.testing.assert_allclose(found[1], models[3](features)[1], atol=1e-5)
 
@@ -159,7 +162,8 @@ def test_the_least_recently_used_is_overwritten(encoder, features):
 def test_what_a_request_uses_is_not_overwritten(encoder, features):
     one, two = _model(encoder, "one"), _model(encoder, "two")
     bank = load_bank([one], encoder, capacity=1)
-    with bank.using(["one", "one"]) as ids:
+    with bank.using(["one", "one"]) as used:
+        ids = used.adapter_ids
         bank.add(two, name="one")
         before = np.asarray(bank({**features, "adapter_ids": ids}))
         np.testing.assert_allclose(before[:, :2], one(features), atol=1e-5)

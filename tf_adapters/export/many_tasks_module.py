@@ -39,8 +39,8 @@ class ManyTasksModule(tf.Module):
         labels = [m.head.labels for m in bank.members]
         width = max(1, *map(len, labels))
         temperatures = [m.head.temperature for m in bank.members]
-        with bank.using([m.name for m in bank.members]) as found:
-            indices = tf.constant(found)
+        with bank.using([m.name for m in bank.members]) as used:
+            indices = tf.constant(used.adapter_ids)
         filled = [[*names, *[""] * (width - len(names))] for names in labels]
 
         @tf.function(

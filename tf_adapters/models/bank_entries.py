@@ -17,6 +17,9 @@ import dataclasses
 import threading
 from typing import Any
 
+from keras import ops
+import numpy as np
+
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 
@@ -42,6 +45,45 @@ class Entry:
     num_outputs: int
     is_pinned: bool = False
     uses: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class UsedEntries:
+    """The entries of a batch's adapters, one for each example.
+
+    Attributes:
+        entries: List of `Entry`.
+    """
+
+    entries: list[Entry]
+
+    @property
+    def adapter_ids(self) -> np.ndarray:
+        """The input of that name, `(batch,)` int32."""
+        return np.array([entry.index for entry in self.entries], "int32")
+
+    @property
+    def members(self) -> list[Any]:
+        """The `Member` of each example, with its head."""
+        return [entry.member for entry in self.entries]
+
+    def split(self, outputs: Any) -> list[np.ndarray]:
+        """Returns each example's outputs, without those of wider heads.
+
+        Args:
+            outputs: Outputs of a call of the bank, or of `predict`.
+
+        Returns:
+            List with an array for each example: `(outputs,)`, or `(tokens,
+            outputs)` if its head reads all tokens.
+        """
+        if not isinstance(outputs, dict):
+            outputs = {"texts": outputs}
+        arrays = {k: ops.convert_to_numpy(v) for k, v in outputs.items()}
+        return [
+            arrays[entry.gives][i][..., : entry.num_outputs]
+            for i, entry in enumerate(self.entries)
+        ]
 
 
 class BankEntries:
@@ -84,8 +126,8 @@ class BankEntries:
             return sorted(self._live.values(), key=lambda e: e.index)
 
     @contextlib.contextmanager
-    def using(self, names: Sequence[str]) -> Iterator[list[int]]:
-        """Yields the index of each name, valid within the `with` block.
+    def using(self, names: Sequence[str]) -> Iterator[UsedEntries]:
+        """Yields the entry of each name, valid within the `with` block.
 
         Raises:
             AdapterError: If the bank has no adapter of one of the names.
@@ -96,7 +138,7 @@ class BankEntries:
                 entry.uses += 1
                 self._live.move_to_end(name)
         try:
-            yield [entry.index for entry in entries]
+            yield UsedEntries(entries)
         finally:
             with self._changed:
                 for entry in entries:

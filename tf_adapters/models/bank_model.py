@@ -58,10 +58,10 @@ class BankModel(BankStorage):
         >>> bank = tf_adapters.load_bank([one], encoder, capacity=100)
         >>> bank.add(two)
         'two'
-        >>> with bank.using(["two", "one"]) as ids:
-        ...     outputs = bank({**features, "adapter_ids": ids})
-        >>> answers = bank.outputs_of(outputs, ["two", "one"])
-        >>> answers[0].shape
+        >>> with bank.using(["two", "one"]) as used:
+        ...     ids = used.adapter_ids
+        ...     answers = used.split(bank({**features, "adapter_ids": ids}))
+        >>> answers[0].shape  # Of text 0, by adapter `two`.
         (2,)
     """
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import typing
-from typing import Any
 
 import numpy as np
 
@@ -57,8 +57,11 @@ class PartReader:
         self.encoder = encoder
         self.adapted = AdaptedEncoder(encoder)
         self.shape = methods.EncoderShape.of(encoder)
-        # Layers of the adapters read so far. They differ in their weights only.
-        self._layers = {}
+        # Adapters of a method have equal slots, which take long to make.
+        self._slots_of = functools.lru_cache(maxsize=8)(self._make_slots)
+
+    def _make_slots(self, method: methods.Method) -> _MethodSlots:
+        return _MethodSlots(method, self.shape)
 
     def read(self, member: Member) -> dict[Place, dict[str, np.ndarray]]:
         """Returns a dict from place to the weights of a row.
@@ -68,17 +71,19 @@ class PartReader:
                 do not match its configuration.
         """
         self._check(member)
-        layers = self._layers_of(member)
-        trained = self._trained_in_encoder(member)
-        values = self._assign(member, layers, trained)
+        slots = self._slots_of(member.method)
+        head_layer = member.head.make_layer()
+        head_layer.build((None, None, self.shape.width))
+        own = [*slots.weights(), *head_layer.weights]
+        values = self._assign(member, own, self._trained_in_encoder(member))
         try:
             parts = [
-                *layers.parts(member.left_out),
+                *slots.parts(member.left_out),
                 *bank_encoder_parts.parts(self.adapted, values),
             ]
         except UserError as error:
             raise _refusal(member, error) from None
-        parts += _head_parts(member, layers.head_layer)
+        parts += _head_parts(member, head_layer)
         return {
             Place(name, index, part.kind): part.arrays
             for name, index, part in parts
@@ -100,12 +105,6 @@ class PartReader:
         if member.method.position_offset:
             raise _refusal(member, "It shifts the positions of the text.")
 
-    def _layers_of(self, member: Member) -> _Layers:
-        key = member.method, member.head
-        if key not in self._layers:
-            self._layers[key] = _Layers(*key, self.shape)
-        return self._layers[key]
-
     def _trained_in_encoder(self, member: Member) -> list[keras.Variable]:
         """Returns the encoder's variables that affect the adapter's answers."""
         found = member.method.trainable_encoder_variables(self.adapted)
@@ -117,16 +116,20 @@ class PartReader:
     def _assign(
         self,
         member: Member,
-        layers: _Layers,
+        own: list[keras.Variable],
         trained: list[keras.Variable],
     ) -> dict[int, np.ndarray]:
-        """Assigns a member's weights to layers; returns the encoder's.
+        """Assigns a member's weights, except to the encoder.
+
+        Args:
+            member: `Member`.
+            own: Variables of its slots and its head.
+            trained: Variables of the encoder that it trained.
 
         Returns:
             Dict from the id of an encoder's variable to its trained value.
         """
-        own = layers.variables()
-        variables = own | {stored_name(v): v for v in trained}
+        variables = {stored_name(v): v for v in [*own, *trained]}
         shapes = {name: tuple(v.shape) for name, v in variables.items()}
         source = member.weights_source
         try:
@@ -134,30 +137,26 @@ class PartReader:
         except UserError as error:
             raise AdapterError(f"{source} does not fit. {error}") from error
         adapter_folder.check_tensors(variables, tensors, source)
-        for name, variable in own.items():
-            variable.assign(tensors[name])
+        for variable in own:
+            variable.assign(tensors[stored_name(variable)])
         return {id(v): tensors[stored_name(v)] for v in trained}
 
 
-class _Layers:
-    """The slots of a method and the layer of a head, outside of a model."""
+class _MethodSlots:
+    """The slots of a method, outside of a model."""
 
     def __init__(
-        self, method: methods.Method, head: Any, shape: methods.EncoderShape
+        self, method: methods.Method, shape: methods.EncoderShape
     ) -> None:
-        self.head_layer = head.make_layer()
-        self.head_layer.build((None, None, shape.width))
         self.slots = method.make_slots(shape)
         self.embedding_slots = method.make_embedding_slots(shape)
         for slots in [*self.slots, self.embedding_slots]:
             shape.build_slots(slots)
 
-    def variables(self) -> dict[str, keras.Variable]:
-        """Returns a dict from name to trained variable."""
-        weights = [*self.head_layer.weights]
-        for _, _, slot in self._all_slots():
-            weights += slot.weights
-        return {stored_name(v): v for v in weights}
+    def weights(self) -> list[keras.Variable]:
+        """Returns the variables of all slots, each only once."""
+        found = (v for _, _, slot in self._all_slots() for v in slot.weights)
+        return list({id(variable): variable for variable in found}.values())
 
     def parts(
         self, left_out: tuple[int, ...]

@@ -1,7 +1,6 @@
 """The adapters of a bank: added, replaced and removed while it is in use."""
 
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
 import dataclasses
@@ -9,7 +8,6 @@ from pathlib import Path
 import threading
 from typing import Any
 
-import keras
 import numpy as np
 
 from tf_adapters.common.errors import AdapterError
@@ -21,6 +19,7 @@ from tf_adapters.models.bank_core import BankCore
 from tf_adapters.models.bank_core import count_rows
 from tf_adapters.models.bank_entries import BankEntries
 from tf_adapters.models.bank_entries import Entry
+from tf_adapters.models.bank_entries import UsedEntries
 from tf_adapters.models.bank_parts import PartReader
 from tf_adapters.models.bank_parts import Place
 from tf_adapters.models.bank_rows import BankRows
@@ -59,7 +58,7 @@ class BankStorage(EncoderModel):
         self._entries = BankEntries(capacity or len(members))
         self._rows = BankRows(count_rows(arrays))
         # A list, because Keras keeps track of what leaves a list.
-        self._cores = [self._make_core()]
+        self._cores = [self._make_core(self._rows.num_rows)]
         # Widths of the outputs if no adapter was announced to come.
         self._widths = None if capacity else _widths(arrays)
         self.generation = 0
@@ -67,10 +66,10 @@ class BankStorage(EncoderModel):
         for member, of_member in zip(members, arrays, strict=True):
             self._write(member.name, member, of_member)
 
-    def _make_core(self) -> BankCore:
+    def _make_core(self, num_rows: dict[Place, int]) -> BankCore:
         return BankCore(
             self.encoder_info,
-            self._rows.num_rows,
+            num_rows,
             self._entries.num_entries,
             name="bank",
         )
@@ -95,12 +94,14 @@ class BankStorage(EncoderModel):
         """The names of the adapters, the least recently used first."""
         return self._entries.names()
 
-    @contextlib.contextmanager
-    def using(self, names: Sequence[str]) -> Iterator[np.ndarray]:
-        """Yields `adapter_ids` that stay valid within the `with` block.
+    def using(
+        self, names: Sequence[str]
+    ) -> contextlib.AbstractContextManager[UsedEntries]:
+        """Looks up the adapters of a batch, for the duration of a `with` block.
 
         Adapters that are replaced or removed meanwhile are kept until the block
-        ends. Look up names just before the model is called.
+        ends. Use the `adapter_ids` in a graph that is of the `generation` at
+        the start of the block, or later.
 
         Args:
             names: The name of each example's adapter.
@@ -108,28 +109,7 @@ class BankStorage(EncoderModel):
         Raises:
             AdapterError: If the bank has no adapter of one of the names.
         """
-        with self._entries.using(names) as ids:
-            yield np.array(ids, "int32")
-
-    def outputs_of(self, outputs: Any, names: Sequence[str]) -> list[Any]:
-        """Returns each example's own outputs, without what its head has not.
-
-        Args:
-            outputs: Outputs of a call, or of `predict`.
-            names: The name of each example's adapter.
-
-        Returns:
-            List with an array for each example: `(outputs,)`, or `(tokens,
-            outputs)` if its head reads all tokens.
-        """
-        if not isinstance(outputs, dict):
-            outputs = {"texts": outputs}
-        outputs = {k: keras.ops.convert_to_numpy(v) for k, v in outputs.items()}
-        found = []
-        for i, name in enumerate(names):
-            entry = self._entries.get(name)
-            found.append(outputs[entry.gives][i][..., : entry.num_outputs])
-        return found
+        return self._entries.using(names)
 
     def add(
         self,
@@ -202,7 +182,11 @@ class BankStorage(EncoderModel):
         index, freed = self._entries.claim(name, _TIMEOUT)
         for entry in freed:
             self._rows.give_back(entry.rows)
-        self._grow(self._rows.doubled(arrays))
+        try:
+            self._grow(self._rows.doubled(arrays))
+        except BaseException:  # There may be too little memory.
+            self._entries.give_back(index)
+            raise
         rows = self._rows.take(arrays)
         self.core.write(index, rows, arrays)
         self._check_widths(arrays)
@@ -216,9 +200,9 @@ class BankStorage(EncoderModel):
         num_rows = {p: n for p, n in num_rows.items() if n > before.get(p, 1)}
         if not num_rows:
             return
-        self._rows.grow(num_rows)
-        core = self._make_core()
+        core = self._make_core({**before, **num_rows})
         core.copy_rows(self.core)
+        self._rows.grow(num_rows)
         self._cores.append(core)
         self._cores.pop(0)
         self._forget_graphs()

@@ -17,7 +17,7 @@ A study has these keys:
 - `two_cores`: what `--two_cores` changes, in the same form. This study has at
   least three seeds and takes at most twelve hours on two cores.
 - `paper`, `covers`, `shows`, `missing_data`, `expected`, `figures` and
-  `claims`: see `paper`.
+  `claims`: see `paper` and `claim`.
 """
 
 import dataclasses
@@ -60,7 +60,8 @@ class Study:
         missing_data: List of sentences about unavailable data.
         expected: `paper.Expected`, or `None`.
         figures: List of `paper.Figure`.
-        claims: List of `paper.Claim`.
+        claims: List of `claim.Claim`.
+        form: Name of the block that was applied, or `None`.
     """
 
     base: dict
@@ -76,6 +77,7 @@ class Study:
     expected: paper_lib.Expected | None = None
     figures: list = dataclasses.field(default_factory=list)
     claims: list = dataclasses.field(default_factory=list)
+    form: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,6 +15,7 @@ import jinja2
 
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.papers.studies.claims import claims
+from tf_adapters.papers.studies.claims import verdicts
 from tf_adapters.papers.studies.grid import paper
 from tf_adapters.papers.studies.report import cells as study_cells
 from tf_adapters.papers.studies.report import frames
@@ -120,7 +121,7 @@ def _find(study, runs, tables, folder, pictures):
         "provenance": notes.provenance_note(tables.runs),
         "units": notes.units(report.split),
         "printed_note": notes.PRINTED_AND_MEASURED,
-        "verdicts_note": claims.HOW,
+        "verdicts_note": verdicts.HOW,
         "style": STYLE,
     }
 

@@ -112,14 +112,16 @@ def _find(study, runs, tables, folder, pictures):
         "finished": states["finished"],
         "failed": states["failed"],
         "changed": any(row.get("changed") for row in tables.runs),
-        "measured": frames.measured(tables.cells, report.rows, report.columns),
+        "measured": frames.measured(
+            tables.cells, report.rows, report.columns, report.aggregate
+        ),
         "statistics": frames.statistics(tables.cells),
         "states": frames.states(tables.runs),
         "printed": printed_numbers.as_frame(printed) if printed else None,
         "verdicts": claims.judge(study, runs, chosen, folder, paths),
         "pictures": pictures,
         "provenance": notes.provenance_note(tables.runs),
-        "units": notes.units(report.split),
+        "units": notes.units(report),
         "printed_note": notes.PRINTED_AND_MEASURED,
         "verdicts_note": verdicts.HOW,
         "style": STYLE,

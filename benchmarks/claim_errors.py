@@ -37,9 +37,7 @@ def rate(test: Test, simulations: int, seed: int = 0) -> float:
         seed: Integer.
     """
     generator = np.random.default_rng(seed)
-    return float(
-        np.mean([test(generator) < LEVEL for _ in range(simulations)])
-    )
+    return float(np.mean([test(generator) < LEVEL for _ in range(simulations)]))
 
 
 def spread_test(runs: int, boxes: int, ratio: float, shape: str) -> Test:

@@ -61,45 +61,6 @@ def _encode(tokenizer, texts):
     ]
 
 
-def _word_piece(tokenizer):
-    tokens = tokenizer.get_vocabulary()
-    # Our own class cleans texts itself, and turns off KerasHub's cleaning.
-    lowercase = getattr(tokenizer, "lowercases", tokenizer.lowercase)
-    strip = getattr(tokenizer, "strips_accents", tokenizer.strip_accents)
-    built = tokenizers.Tokenizer(
-        tokenizers.models.WordPiece(
-            {token: i for i, token in enumerate(tokens)},
-            unk_token=tokenizer.oov_token,
-            continuing_subword_prefix=tokenizer.suffix_indicator,
-            max_input_chars_per_word=100,
-        )
-    )
-    built.normalizer = tokenizers.normalizers.BertNormalizer(
-        clean_text=True,
-        handle_chinese_chars=tokenizer.split_on_cjk,
-        strip_accents=strip,
-        lowercase=lowercase,
-    )
-    built.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-    return built
-
-
-def _byte_pair(tokenizer):
-    # A file of merges can begin with a line that gives its version.
-    merges = [
-        tuple(merge.split(" "))
-        for merge in tokenizer.merges
-        if not merge.startswith("#version")
-    ]
-    built = tokenizers.Tokenizer(
-        tokenizers.models.BPE(dict(tokenizer.vocabulary), merges)
-    )
-    built.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(
-        add_prefix_space=tokenizer.add_prefix_space
-    )
-    return built
-
-
 def _sentence_piece(tokenizer, texts):
     # Imported here: other tokenizers do not need TensorFlow.
     import tensorflow_text as tf_text

@@ -16,6 +16,7 @@ from tf_adapters.common import adapter_folder
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.extras import needs_extra
+from tf_adapters.export import encoder_folder
 from tf_adapters.export import parity
 from tf_adapters.export import token_outputs
 from tf_adapters.export import tokenizer_file
@@ -65,7 +66,8 @@ def export_onnx(
     classifies or scores texts, `probabilities` or `score` is a second output,
     as in a SavedModel. The file is compared with the model on 200 rows of
     random tokens, up to the maximum length. Its metadata include `labels`,
-    `temperature`, `max_length`, `head`, `encoder` and `encoder_fingerprint`.
+    `temperature`, `max_length`, `head`, `encoder`, `encoder_fingerprint` and
+    `encoder_license`.
 
     Args:
         model: `AdapterModel` with a head.
@@ -100,7 +102,8 @@ def export_onnx(
             (new / FILE).write_bytes(content.SerializeToString())
             batches = parity.random_batches(model, packer)
             parity.check(_runner(new / FILE), model, batches, "ONNX file")
-        has_tokenizer = tokenizer_file.write(packer, new)
+        encoder = encoder_folder.folder_of(model.encoder_info)
+        has_tokenizer = tokenizer_file.write(packer, new, encoder)
         if has_tokenizer and model.head.signature == "text":
             program = Path(__file__).with_name("run_onnx.py")
             shutil.copyfile(program, new / "run.py")

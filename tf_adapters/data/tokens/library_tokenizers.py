@@ -15,11 +15,6 @@ from tokenizers import pre_tokenizers
 # Texts never contain NUL: it is removed first. So a piece that begins with it
 # is found in no text.
 _NEVER = "\0"
-_WORD_PIECE = (
-    keras_hub.models.BertTokenizer,
-    keras_hub.models.DistilBertTokenizer,
-    keras_hub.models.ElectraTokenizer,
-)
 # SentencePiece's names of sets of rules, as normalizers of the library. Its own
 # `Precompiled` loses combining characters.
 _RULES = {
@@ -37,7 +32,7 @@ def library_tokenizer(
     Args:
         tokenizer: KerasHub tokenizer from `load_encoder`.
     """
-    if isinstance(tokenizer, _WORD_PIECE):
+    if isinstance(tokenizer, keras_hub.tokenizers.WordPieceTokenizer):
         return _word_piece(tokenizer)
     if isinstance(tokenizer, keras_hub.tokenizers.BytePairTokenizer):
         return _byte_pair(tokenizer)
@@ -86,7 +81,7 @@ def _byte_pair(
     # Only ModernBERT's tokenizer has added tokens, and uses the form NFC.
     added = getattr(tokenizer, "added_tokens", None)
     forms = [] if added is None else [normalizers.NFC()]
-    built.normalizer = normalizers.Sequence([_without_nul(), *forms])
+    built.normalizer = normalizers.Sequence([without_nul(), *forms])
     built.add_tokens(added or [])
     built.pre_tokenizer = pre_tokenizers.ByteLevel(
         add_prefix_space=tokenizer.add_prefix_space
@@ -114,7 +109,7 @@ def _unigram(
     built = tokenizers.Tokenizer(models.Unigram(pieces, unknown, False))
     built.normalizer = normalizers.Sequence(
         [
-            _without_nul(),
+            without_nul(),
             *_cleaning(tokenizer),
             *_rules(model.normalizer_spec),
             normalizers.Replace(tokenizers.Regex("^ +| +$"), ""),
@@ -132,11 +127,13 @@ def _spelled(piece) -> str:
 
 
 def token_name(tokenizer: tokenizers.Tokenizer, token_id: int) -> str:
-    """Returns the name of a special token."""
-    return tokenizer.id_to_token(token_id).removeprefix(_NEVER)
+    """Returns the name of a special token, for people to read."""
+    name = tokenizer.id_to_token(token_id)
+    return f"id {token_id}" if name is None else name.removeprefix(_NEVER)
 
 
-def _without_nul() -> normalizers.Normalizer:
+def without_nul() -> normalizers.Normalizer:
+    """Returns a normalizer that removes NUL characters, as packers do."""
     return normalizers.Replace("\0", "")
 
 

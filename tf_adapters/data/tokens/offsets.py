@@ -7,14 +7,15 @@ byte-level BPE, TensorFlow Text for SentencePiece.
 
 import keras_hub
 import numpy as np
-import tokenizers
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.data.tokens.library_tokenizers import library_tokenizer
 
-_WORD_PIECE = (
+_OF_LIBRARY = (
     keras_hub.models.BertTokenizer,
     keras_hub.models.DistilBertTokenizer,
     keras_hub.models.ElectraTokenizer,
+    keras_hub.models.RobertaTokenizer,
 )
 
 
@@ -35,10 +36,8 @@ def tokenize_with_offsets(tokenizer, texts):
     """
     if hasattr(tokenizer, "with_offsets"):
         found = tokenizer.with_offsets(texts)
-    elif isinstance(tokenizer, _WORD_PIECE):
-        found = _encode(_word_piece(tokenizer), texts)
-    elif isinstance(tokenizer, keras_hub.models.RobertaTokenizer):
-        found = _encode(_byte_pair(tokenizer), texts)
+    elif isinstance(tokenizer, _OF_LIBRARY):
+        found = _encode(library_tokenizer(tokenizer), texts)
     elif isinstance(tokenizer, keras_hub.models.XLMRobertaTokenizer):
         found = _sentence_piece(tokenizer, texts)
     else:

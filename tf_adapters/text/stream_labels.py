@@ -21,12 +21,14 @@ _SAID = re.compile(rf"\[{_UNKNOWN}\] \[(.*?)\](?:\n|$)", re.DOTALL)
 
 
 def targets_function(
-    head: heads.Head,
+    head: heads.Head, across_batches: bool = False
 ) -> Callable[[list[tf.Tensor], tf.Tensor | None], tf.Tensor]:
     """Returns the function that converts a batch to targets.
 
     Args:
         head: `Head` with one output per text, or with vectors.
+        across_batches: Whether targets of different batches are compared, as in
+            the metrics of a ranking. Defaults to `False`.
 
     Returns:
         Function of the string tensors of a row's texts, and of the labels: a
@@ -35,7 +37,8 @@ def targets_function(
         wrong type. For wrong values, see `in_sentences`.
     """
     if not has_labels(head):
-        return lambda texts, labels: _numbers_of_texts(texts)
+        number = _hashes if across_batches else _places
+        return lambda texts, labels: number(tf.stack(texts, axis=1))
     make = {"class": _class_ids, "classes": _many_hot, "number": _numbers}[
         KINDS[heads.name_of(head)].label
     ]
@@ -135,12 +138,18 @@ def _scores(labels: tf.Tensor, head: SentenceVector, table: None) -> tf.Tensor:
     return _checked((scaled >= 0) & (scaled <= 1), numbers, scaled)
 
 
-def _numbers_of_texts(texts: list[tf.Tensor]) -> tf.Tensor:
-    """Returns a number for each text, `(batch, texts)`, equal for equal texts.
+def _places(texts: tf.Tensor) -> tf.Tensor:
+    """Returns a number for each text, equal for equal texts of the batch.
 
-    Batches are numbered independently, so the numbers are hashes of 63 bits.
+    Keras converts targets to float32, which has few bits for a hash.
     """
-    return tf.strings.to_hash_bucket_fast(tf.stack(texts, axis=1), 2**63 - 1)
+    _, places = tf.unique(tf.reshape(texts, [-1]))
+    return tf.reshape(places, tf.shape(texts))
+
+
+def _hashes(texts: tf.Tensor) -> tf.Tensor:
+    """Returns a number for each text, equal for equal texts of all batches."""
+    return tf.strings.to_hash_bucket_fast(texts, 2**63 - 1)
 
 
 def _many_hot(labels: tf.Tensor, head: heads.Head, table: None) -> tf.Tensor:

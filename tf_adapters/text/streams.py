@@ -53,6 +53,7 @@ class Stream:
         packer: TextPacker,
         labeled: bool,
         class_weight: Mapping[Any, float] | None = None,
+        across_batches: bool = False,
     ) -> tf.data.Dataset:
         """Returns a dataset of `(features, targets, weights)` or `(features,)`.
 
@@ -61,13 +62,14 @@ class Stream:
             packer: Packer that works in a graph.
             labeled: Whether to return targets and weights.
             class_weight: See `fit`.
+            across_batches: See `stream_labels.targets_function`.
         """
         if labeled and isinstance(head, TextVectorHead):
             head.check_labeled_fields(self.fields)
         # Other backends compile a program for each length, so use one length.
         fixed = keras.backend.backend() != "tensorflow"
         length = packer.max_length if fixed else None
-        make = stream_labels.targets_function(head) if labeled else None
+        make = labeled and stream_labels.targets_function(head, across_batches)
         by_id = class_weight and training.weights_by_id(head, class_weight)
 
         def pack(*element: Any) -> tuple[Any, ...]:

@@ -127,6 +127,11 @@ FLAGS = (
         kind="boolean",
     ),
     Flag(
+        "results_file",
+        "study: JSON Lines file of finished runs. Runs in it are not trained "
+        "again, and runs that finish are added.",
+    ),
+    Flag(
         "study_processes",
         "Number of runs at the same time, in a study or among the adapters "
         "that a fusion trains first. Default: 1, or with --executor=ray as "
@@ -189,8 +194,9 @@ GROUPS = {
         *("with_head", "glue_submission", "verbose"),
     ),
     "Studies": (
-        *("study", "report", "small", "two_cores", "study_processes"),
-        *("executor", "ray_address", "ray_cpus", "ray_gpus"),
+        *("study", "report", "small", "two_cores", "results_file"),
+        *("study_processes", "executor", "ray_address", "ray_cpus"),
+        *("ray_gpus",),
     ),
 }
 # The subcommands. Each is a module in this folder that has a `COMMAND`.

@@ -9,31 +9,24 @@ from __future__ import annotations
 
 from pathlib import Path
 import shutil
-import tempfile
 from typing import TYPE_CHECKING
 
-from tf_adapters.common import adapter_folder
 from tf_adapters.common import own_files
-from tf_adapters.common.errors import AdapterError
-from tf_adapters.common.extras import needs_extra
+from tf_adapters.export import encoder_folder
+from tf_adapters.export import onnx_file
 from tf_adapters.export import parity
 from tf_adapters.export import token_outputs
 from tf_adapters.export import tokenizer_file
-from tf_adapters.layers.dense import without_flattening
+from tf_adapters.export.replaced_folder import replaced_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     import os
-
-    import numpy as np
-    import onnx
 
     from tf_adapters.config.settings import Config
     from tf_adapters.data.tokens.packer import Packer
     from tf_adapters.models.adapter_model import AdapterModel
 
 FILE = "model.onnx"
-_OPSET = 17
 
 
 def export_run(config: Config, model_dir: str | os.PathLike[str]) -> Path:
@@ -65,7 +58,8 @@ def export_onnx(
     classifies or scores texts, `probabilities` or `score` is a second output,
     as in a SavedModel. The file is compared with the model on 200 rows of
     random tokens, up to the maximum length. Its metadata include `labels`,
-    `temperature`, `max_length`, `head`, `encoder` and `encoder_fingerprint`.
+    `temperature`, `max_length`, `head`, `encoder`, `encoder_fingerprint` and
+    `encoder_license`.
 
     Args:
         model: `AdapterModel` with a head.
@@ -88,54 +82,19 @@ def export_onnx(
         ['model.onnx', 'run.py', 'tokenizer.json']
     """
     token_outputs.check_model(model, "export_onnx")
-    folder = Path(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".") as scratch:
-        new = Path(scratch) / folder.name
-        new.mkdir()
+    with replaced_folder(folder) as new:
         with model.reparameterization.folded_meanwhile():
-            content = _converted(model)
-            for name, text in token_outputs.facts(model, packer).items():
-                content.metadata_props.add(key=name, value=text)
+            content = onnx_file.convert(
+                token_outputs.graph(model, model.feature_shapes()),
+                token_outputs.facts(model, packer),
+            )
             (new / FILE).write_bytes(content.SerializeToString())
             batches = parity.random_batches(model, packer)
-            parity.check(_runner(new / FILE), model, batches, "ONNX file")
-        has_tokenizer = tokenizer_file.write(packer, new)
+            run = onnx_file.runner(new / FILE)
+            parity.check(run, model, batches, "ONNX file")
+        encoder = encoder_folder.folder_of(model.encoder_info)
+        has_tokenizer = tokenizer_file.write(packer, new, encoder)
         if has_tokenizer and model.head.signature == "text":
             program = Path(__file__).with_name("run_onnx.py")
             shutil.copyfile(program, new / "run.py")
-        adapter_folder.replace(folder, new)
-    return folder
-
-
-def _converted(model: AdapterModel) -> onnx.ModelProto:
-    """Returns the model as an `onnx.ModelProto`."""
-    with needs_extra("export", "An ONNX file"):
-        import tf2onnx
-    function = token_outputs.graph(model, model.feature_shapes())
-    try:
-        with without_flattening():
-            content, _ = tf2onnx.convert.from_function(
-                function, function.input_signature, opset=_OPSET
-            )
-    except (ValueError, NotImplementedError) as error:
-        raise AdapterError(
-            f"The model cannot be converted to ONNX: {error}. Export a "
-            "SavedModel instead (--format=saved_model)."
-        ) from error
-    return content
-
-
-def _runner(
-    path: Path,
-) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]:
-    """Returns a function that runs a file on a dict of features."""
-    with needs_extra("export", "The check of an ONNX file"):
-        import onnxruntime
-    session = onnxruntime.InferenceSession(
-        str(path), providers=["CPUExecutionProvider"]
-    )
-    names = [output.name for output in session.get_outputs()]
-    return lambda features: dict(
-        zip(names, session.run(None, features), strict=True)
-    )
+    return Path(folder)

@@ -52,7 +52,9 @@ def exported(tmp_path_factory):
     )
     packer = conftest.make_packer("bert")
     folder = tmp_path_factory.mktemp("openvino") / "wnli"
-    return model, packer, tf_adapters.export_openvino(model, packer, folder)
+    text_model = tf_adapters.TextModel.of_adapter(model, preprocessor=packer)
+    text_model.export(folder, format="openvino")
+    return model, packer, folder
 
 
 def test_the_file_answers_as_the_model_and_describes_it(exported):

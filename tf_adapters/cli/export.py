@@ -15,6 +15,7 @@ _FILES = {
     "onnx": ("tf_adapters.export.onnx_model", "ONNX"),
     "litert": ("tf_adapters.export.litert_model", "LiteRT"),
     "openvino": ("tf_adapters.export.openvino_model", "OpenVINO"),
+    "keras": ("tf_adapters.text.keras_export", "Keras"),
 }
 
 
@@ -112,8 +113,8 @@ def _check_no_settings(flag_layer, options):
 
 COMMAND = Command(
     name="export",
-    summary="Writes a finished run as a SavedModel or as an ONNX, LiteRT or "
-    "OpenVINO file, or its adapter for the `adapters` library or PEFT.",
+    summary="Writes a finished run as a SavedModel, an ONNX, LiteRT, OpenVINO "
+    "or Keras file, or its adapter for the `adapters` library or PEFT.",
     usage="RUN",
     examples=(
         "tf-adapters export runs/reviews_pfeiffer_0",

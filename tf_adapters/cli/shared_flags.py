@@ -76,12 +76,13 @@ FLAGS = (
     Flag(
         "format",
         "export: what to write: a SavedModel, into <model_dir>/export; or an "
-        "ONNX, LiteRT or OpenVINO file, or the adapter as the `adapters` "
-        "library or PEFT loads it, into <model_dir>/<format>/<task>.",
+        "ONNX, LiteRT, OpenVINO or Keras file, or the adapter as the "
+        "`adapters` library or PEFT loads it, into "
+        "<model_dir>/<format>/<task>.",
         "saved_model",
         kind="enum",
         choices=(
-            *("saved_model", "onnx", "litert", "openvino"),
+            *("saved_model", "onnx", "litert", "openvino", "keras"),
             *("adapterhub", "peft"),
         ),
     ),

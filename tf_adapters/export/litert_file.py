@@ -15,11 +15,12 @@ from tf_adapters.common.extras import needs_extra
 from tf_adapters.layers.activations import with_erfc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from collections.abc import Mapping
     from pathlib import Path
 
     import numpy as np
+
+    from tf_adapters.export.parity import Run
 
 METADATA_FILE = "metadata.json"
 
@@ -94,9 +95,7 @@ def signature(length: int) -> str:
     return f"tokens_{length}"
 
 
-def runner(
-    path: Path,
-) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
+def runner(path: Path) -> Run:
     """Returns a function that runs a file on a dict of features.
 
     It calls the signature for their number of tokens.

@@ -10,12 +10,13 @@ import numpy as np
 from tf_adapters.common.extras import needs_extra
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from collections.abc import Mapping
     from pathlib import Path
 
     import onnx
     import openvino
+
+    from tf_adapters.export.parity import Run
 
 _FACTS = "tf_adapters"
 _FEATURE = "An OpenVINO file"
@@ -98,9 +99,7 @@ def write(model: openvino.Model, path: Path) -> None:
     openvino.save_model(model, path, compress_to_fp16=False)
 
 
-def runner(
-    path: Path,
-) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
+def runner(path: Path) -> Run:
     """Returns a function that runs a file on a dict of its inputs.
 
     It computes in float32. By default, OpenVINO uses bfloat16 on processors

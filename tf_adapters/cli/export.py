@@ -13,6 +13,7 @@ from tf_adapters.runs import remote_folder
 _FILES = {
     "saved_model": ("tf_adapters.export.saved_model", "SavedModel"),
     "onnx": ("tf_adapters.export.onnx_model", "ONNX"),
+    "onnx_encoder": ("tf_adapters.export.onnx_encoder", "ONNX"),
     "litert": ("tf_adapters.export.litert_model", "LiteRT"),
     "openvino": ("tf_adapters.export.openvino_model", "OpenVINO"),
     "keras": ("tf_adapters.text.keras_export", "Keras"),

@@ -14,6 +14,7 @@ import tf_adapters
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.config import resolve
 from tf_adapters.export import many_tasks
+from tf_adapters.export import many_tasks_module
 from tf_adapters.tasks import TASKS
 
 pytestmark = pytest.mark.integration
@@ -146,6 +147,18 @@ def test_texts_pairs_and_tasks_are_as_many(serve, counts):
         serve(*columns)
 
 
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (tf_adapters.heads.Classification(labels=("a", "b")), True),
+        (tf_adapters.heads.MultiLabel(labels=("a", "b")), False),
+        (tf_adapters.heads.Regression(), False),
+    ],
+)
+def test_only_a_head_of_one_class_predicts_a_label(head, expected):
+    assert many_tasks_module.chooses_a_class(head) == expected
+
+
 def test_the_encoder_is_there_once(exported, runs):
     size = sum(p.stat().st_size for p in exported.rglob("*") if p.is_file())
     model = runs["mrpc"][1]
@@ -182,17 +195,18 @@ def test_what_does_not_fit_is_refused(runs, tmp_path):
         many_tasks.export_runs([folder, other], tmp_path)
 
 
-@pytest.mark.parametrize(
-    "head",
-    [
-        tf_adapters.heads.MultiLabel(("a", "b")),
-        tf_adapters.heads.Tagging(("a", "b")),
-    ],
-    ids=["multilabel", "tagging"],
-)
-def test_heads_that_give_neither_class_nor_number_are_refused(head, tmp_path):
+def test_heads_of_tokens_and_changed_banks_are_refused(tmp_path):
     encoder = tiny.encoder()
-    model = tf_adapters.adapt(encoder, tf_adapters.methods.HeadOnly(), head)
-    bank = tf_adapters.load_bank([model], encoder)
+    method = tf_adapters.methods.HeadOnly()
+    head = tf_adapters.heads.Tagging(("a", "b"))
+    tags = tf_adapters.adapt(encoder, method, head)
+    bank = tf_adapters.load_bank([tags], encoder)
     with pytest.raises(AdapterError, match="only with classes and numbers"):
+        many_tasks.export_bank(bank, None, [], tmp_path)
+    head = tf_adapters.heads.Regression()
+    one = tf_adapters.adapt(encoder, method, head, name="one")
+    two = tf_adapters.adapt(encoder, method, head, name="two")
+    bank = tf_adapters.load_bank([one, two], encoder)
+    bank.remove("one")
+    with pytest.raises(AdapterError, match="removed or replaced"):
         many_tasks.export_bank(bank, None, [], tmp_path)

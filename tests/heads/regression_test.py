@@ -73,5 +73,8 @@ def test_a_hidden_layer_is_a_setting():
         "hidden_kernel": (8, 8),
         "hidden_bias": (8,),
     }
+    assert (
+        HEAD.is_linear and not heads.Regression(hidden_layer="tanh").is_linear
+    )
     with pytest.raises(ValueError, match="hidden_layer"):
         heads.Regression(hidden_layer="swish")

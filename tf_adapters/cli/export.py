@@ -1,4 +1,6 @@
-"""`tf-adapters export RUN`: exports to SavedModel, ONNX or other libraries."""
+"""`tf-adapters export RUN`: exports a model, or its adapter for a library."""
+
+import importlib
 
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import on_run
@@ -6,6 +8,16 @@ from tf_adapters.cli.command import with_options
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.runs import remote_folder
+
+# Formats of whole models: the module that writes one, and its name.
+_FILES = {
+    "saved_model": ("tf_adapters.export.saved_model", "SavedModel"),
+    "onnx": ("tf_adapters.export.onnx_model", "ONNX"),
+    "onnx_encoder": ("tf_adapters.export.onnx_encoder", "ONNX"),
+    "litert": ("tf_adapters.export.litert_model", "LiteRT"),
+    "openvino": ("tf_adapters.export.openvino_model", "OpenVINO"),
+    "keras": ("tf_adapters.text.keras_export", "Keras"),
+}
 
 
 def run_export(options, layer, arguments):
@@ -20,7 +32,7 @@ def run_export(options, layer, arguments):
 
 
 def is_of_many_tasks(options):
-    """Returns whether options ask for one SavedModel of several adapters.
+    """Returns whether options ask for one export of several adapters.
 
     If `model_dir` holds a run, `adapters` are the members of its fusion.
     """
@@ -38,14 +50,10 @@ def export_command(config, model_dir, options):
         model_dir: Path of the run folder.
         options: See `main.run_command`.
     """
-    if options.format == "saved_model":
-        from tf_adapters.export import saved_model
-
-        folder, what = saved_model.export_run(config, model_dir), "SavedModel"
-    elif options.format == "onnx":
-        from tf_adapters.export import onnx_model
-
-        folder, what = onnx_model.export_run(config, model_dir), "ONNX"
+    if options.format in _FILES:
+        module, what = _FILES[options.format]
+        export = importlib.import_module(module).export_run
+        folder = export(config, model_dir)
     else:
         from tf_adapters.export import foreign
 
@@ -61,29 +69,35 @@ def export_command(config, model_dir, options):
 
 
 def export_many_tasks(flag_layer, options):
-    """Exports the adapters of many runs as one SavedModel; prints its path.
+    """Exports the adapters of many runs as one model, and prints its path.
 
     Args:
         flag_layer: Nested dict of the settings in flags.
         options: See `main.run_command`.
 
     Raises:
-        ConfigError: If a setting is given, or a format other than SavedModel.
+        ConfigError: If a setting is given, or a format that holds one run.
     """
-    from tf_adapters.export import many_tasks
-
     _check_no_settings(flag_layer, options)
-    if options.format != "saved_model":
+    if options.format == "saved_model":
+        from tf_adapters.export import many_tasks as exporter
+
+        what = "SavedModel"
+    elif options.format == "onnx":
+        from tf_adapters.export import onnx_bank as exporter
+
+        what = "ONNX"
+    else:
         raise ConfigError(
             f"--format={options.format} writes the adapter of one run: give "
             "--model_dir=<that run> instead of --adapters. Only a SavedModel "
-            "holds several runs."
+            "and an ONNX file hold several runs."
         )
     model_dir = remote_folder.local(options.model_dir or "runs/served")
     adapters = [remote_folder.local(folder) for folder in options.adapters]
-    folder = many_tasks.export_runs(adapters, model_dir)
+    folder = exporter.export_runs(adapters, model_dir)
     remote_folder.copy_to_address(model_dir)
-    print(f"SavedModel: {remote_folder.address(folder)}")
+    print(f"{what}: {remote_folder.address(folder)}")
 
 
 def _check_no_settings(flag_layer, options):
@@ -93,15 +107,15 @@ def _check_no_settings(flag_layer, options):
     given -= {"data.data_dir", "method.adapters"}
     if given or options.config_file or options.params_override:
         raise ConfigError(
-            "A SavedModel of many tasks takes all settings from the runs of "
-            "its adapters. Give only --adapters and --model_dir."
+            "A model of many tasks takes all settings from the runs of its "
+            "adapters. Give only --adapters, --format and --model_dir."
         )
 
 
 COMMAND = Command(
     name="export",
-    summary="Writes a finished run as a SavedModel or an ONNX file, or its "
-    "adapter for the `adapters` library or PEFT.",
+    summary="Writes a finished run as a SavedModel, an ONNX, LiteRT, OpenVINO "
+    "or Keras file, or its adapter for the `adapters` library or PEFT.",
     usage="RUN",
     examples=(
         "tf-adapters export runs/reviews_pfeiffer_0",

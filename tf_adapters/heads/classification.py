@@ -59,9 +59,8 @@ class TextHead(VectorHead):
         >>> roberta_like = heads.Classification(
         ...     ("no", "yes"), hidden_layer="tanh", hidden_dropout_rate=0.1
         ... )
-        >>> model = tf_adapters.adapt(encoder, methods.LoRA(), roberta_like)
-        >>> [variable.name for variable in model.head_layer.weights]
-        ['kernel', 'bias', 'hidden_kernel', 'hidden_bias']
+        >>> roberta_like.is_linear
+        False
     """
 
     labels: tuple[str, ...] = ()

@@ -54,6 +54,9 @@ class Head:
     # `train.calibrate` can fit it.
     temperature = 1.0
     has_temperature: typing.ClassVar[bool] = False
+    # Whether the head is a linear layer on one vector for each text. The ONNX
+    # file of an encoder takes only the weights of such heads.
+    is_linear: typing.ClassVar[bool] = False
     # Whether a Keras loss on the outputs needs `from_logits=True`.
     gives_logits: typing.ClassVar[bool] = False
     # Whether the head outputs a vector for each text of a row, which

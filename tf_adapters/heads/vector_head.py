@@ -100,6 +100,11 @@ class VectorHead(ValueHead):
         """The shape of the token features, with an axis for windows, if any."""
         return (None, None, None) if self.windows > 1 else (None, None)
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether the head is linear, that is, has no hidden layer."""
+        return self.hidden_layer == "none"
+
     def make_layer(self) -> WindowsLayer:
         """Creates the layer that maps encoder outputs to logits or a number."""
         return WindowsLayer(

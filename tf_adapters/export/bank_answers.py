@@ -1,0 +1,77 @@
+"""The answers of a bank of tasks, computed in the graph of an export."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keras import ops
+
+from tf_adapters import heads
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
+
+if TYPE_CHECKING:
+    from tf_adapters.common.types import Tensor
+    from tf_adapters.models.bank_model import BankModel
+
+
+def check(bank: BankModel) -> None:
+    """Raises an error if an export cannot give the answers of a bank.
+
+    Raises:
+        AdapterError: If a head answers neither with classes nor with a number,
+            or if the bank was changed, so that it no longer counts its adapters
+            from 0.
+    """
+    for member in bank.members:
+        head = member.head
+        outputs = ops.zeros((1, max(1, len(head.labels))))
+        if head.signature != "text" or not (
+            {"probabilities", "score"} & set(head.answer(outputs))
+        ):
+            raise AdapterError(
+                f"The head of {member.source} is a {heads.name_of(head)}, but "
+                "one model for many tasks answers only with classes and "
+                "numbers. Leave it out, and export it alone with "
+                "--mode=export --model_dir=<its run>."
+            )
+    names = [member.name for member in bank.members]
+    with bank.using(names) as used:
+        if used.adapter_ids.tolist() != list(range(len(names))):
+            raise AdapterError(
+                "The bank's adapters were removed or replaced since it was "
+                "loaded, and an export numbers them from 0. Load a bank of "
+                f"the adapters to export. Received: {cut(names)}"
+            )
+
+
+def compute(bank: BankModel, outputs: Tensor, ids: Tensor) -> dict[str, Tensor]:
+    """Returns what each row's head makes of the outputs.
+
+    Each head is asked for all rows, and each row takes the values of its own
+    head. That costs little: a head's answer is a few operations on the outputs
+    of a row.
+
+    Args:
+        bank: `BankModel`.
+        outputs: Outputs of the bank, `(batch, outputs of the widest head)`.
+        ids: `(batch,)` indices of members.
+
+    Returns:
+        Dict of float tensors: `probabilities`, as wide as `outputs`, with 0 for
+        the classes that a narrower head does not have, and `score` `(batch,)`.
+        Values that the head of a row does not give are 0.
+    """
+    probabilities = ops.zeros_like(outputs)
+    score = ops.zeros_like(outputs[:, 0])
+    for index, member in enumerate(bank.members):
+        width = max(1, len(member.head.labels))
+        answer = member.head.answer(outputs[:, :width])
+        chosen = ops.equal(ids, index)
+        if "score" in answer:
+            score = ops.where(chosen, answer["score"], score)
+        else:
+            padding = ((0, 0), (0, outputs.shape[1] - width))
+            filled = ops.pad(answer["probabilities"], padding)
+            probabilities = ops.where(chosen[:, None], filled, probabilities)
+    return {"probabilities": probabilities, "score": score}

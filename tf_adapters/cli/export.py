@@ -5,7 +5,11 @@ from tf_adapters.cli.command import on_run
 from tf_adapters.cli.command import with_options
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
 from tf_adapters.runs import remote_folder
+
+# Precisions of files with quantized weights, by format.
+_QUANTIZED = {"onnx": ("int8", "int8_static")}
 
 
 def run_export(options, layer, arguments):
@@ -17,6 +21,41 @@ def run_export(options, layer, arguments):
     else:
         options = on_run("export", options, arguments)
     return main.run_command(layer, options)
+
+
+def without_file_precision(layer, options):
+    """Returns settings in flags without the precision of a quantized file.
+
+    A file's precision is not a type that a model computes in, as the setting
+    `train.precision` is.
+
+    Args:
+        layer: Nested dict of the settings in flags.
+        options: See `main.run_command`.
+
+    Raises:
+        ConfigError: If the format cannot have that precision.
+    """
+    train = dict(layer.get("train", {}))
+    given = str(train.get("precision"))
+    if options.mode != "export" or not given.startswith("int"):
+        return layer
+    if given not in _QUANTIZED.get(options.format, ()):
+        forms = [
+            f"--format={n} ({', '.join(p)})" for n, p in _QUANTIZED.items()
+        ]
+        raise ConfigError(
+            f"--precision={cut(given)} is not a precision of --format="
+            f"{options.format}. Formats of quantized files: {'; '.join(forms)}."
+        )
+    del train["precision"]
+    return {**layer, "train": train}
+
+
+def _file_precision(options):
+    """Returns the precision of the file to write, in words of its format."""
+    is_quantized = str(options.precision).startswith("int")
+    return options.precision if is_quantized else "float32"
 
 
 def is_of_many_tasks(options):
@@ -45,7 +84,10 @@ def export_command(config, model_dir, options):
     elif options.format == "onnx":
         from tf_adapters.export import onnx_model
 
-        folder, what = onnx_model.export_run(config, model_dir), "ONNX"
+        folder = onnx_model.export_run(
+            config, model_dir, _file_precision(options)
+        )
+        what = "ONNX"
     else:
         from tf_adapters.export import foreign
 
@@ -112,6 +154,8 @@ COMMAND = Command(
     examples=(
         "tf-adapters export runs/reviews_pfeiffer_0",
         "tf-adapters export runs/reviews_pfeiffer_0 --format=onnx",
+        "tf-adapters export runs/reviews_pfeiffer_0 --format=onnx "
+        "--precision=int8",
         "tf-adapters export runs/sst2_lora_0 --format=peft",
         "tf-adapters export --adapters=runs/sst2,runs/rte "
         "--model_dir=runs/served",
@@ -128,6 +172,8 @@ COMMAND = Command(
     common=("format", "with_head", "adapters"),
     defaults={
         "model_dir": "the run in the command",
-        **{n: "the run's" for n in ("encoder", "precision", "max_length")},
+        **{n: "the run's" for n in ("encoder", "max_length")},
+        "precision": "the run's; float32 for ONNX, which also takes int8 and "
+        "int8_static",
     },
 )

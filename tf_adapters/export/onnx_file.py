@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.extras import needs_extra
+from tf_adapters.export import onnx_fusion
 from tf_adapters.layers.dense import without_flattening
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def convert(
             f"The model cannot be converted to ONNX: {error}. Export a "
             "SavedModel instead (--format=saved_model)."
         ) from error
+    onnx_fusion.fuse(content)
     for name, text in facts.items():
         content.metadata_props.add(key=name, value=text)
     return content

@@ -3,7 +3,9 @@
 The converter takes TensorFlow's operations one by one. ONNX Runtime recognizes
 layer norms, GELU and products of token vectors only in another form:
 
-- A layer norm becomes one `LayerNormalization`.
+- A layer norm becomes one `LayerNormalization`. The sum before it is a `Sum`,
+  because ONNX Runtime 1.31 would make an `Add` and the norm one operation that
+  is 15 times slower than the two.
 - GELU becomes `0.5 (x (1 + erf(x / sqrt(2))))`, in this order.
 - A product of token vectors and a matrix is not reshaped to two dimensions.
 
@@ -112,6 +114,11 @@ def _fuse_norm(graph: _Graph, reciprocal: onnx.NodeProto) -> None:
         beta = None
     if gamma in graph.constants and graph.constants[gamma].ndim == 1:
         _become_norm(node, [x, gamma] + [beta] * (beta is not None), epsilon)
+        before = graph.maker(x, "Add")
+        if before is not None and graph.constants.keys().isdisjoint(
+            before.input
+        ):
+            before.op_type = "Sum"
 
 
 def _centered(

@@ -99,7 +99,10 @@ class StoredModel(FittingModel):
                 An earlier export is replaced.
             format: `"tf_saved_model"` (default), or `"onnx"`; see
                 `tf_adapters.export_onnx`.
-            **options: Without a preprocessor, see `keras.Model.export`.
+            **options: With `format="onnx"`, `precision` (`"float32"`, `"int8"`
+                or `"int8_static"`, see `tf_adapters.export_onnx`) and `texts`
+                to compare file and model on, in the forms of `fit`. Without a
+                preprocessor, see `keras.Model.export`.
 
         Raises:
             UserError: If the format is unknown, or `filepath` exists and is
@@ -118,7 +121,7 @@ class StoredModel(FittingModel):
         """
         if self.preprocessor is None:
             return self.adapter_model.export(filepath, format, **options)
-        return exporting.export_texts(self, filepath, format)
+        return exporting.export_texts(self, filepath, format, **options)
 
     def get_config(self) -> dict[str, Any]:
         return model_file.config_of_text_model(self)

@@ -38,7 +38,8 @@ def without_file_precision(layer, options):
     """
     train = dict(layer.get("train", {}))
     given = str(train.get("precision"))
-    if options.mode != "export" or not given.startswith("int"):
+    of_one_run = options.mode == "export" and not is_of_many_tasks(options)
+    if not of_one_run or not given.startswith("int"):
         return layer
     if given not in _QUANTIZED.get(options.format, ()):
         forms = [
@@ -88,6 +89,10 @@ def export_command(config, model_dir, options):
             config, model_dir, _file_precision(options)
         )
         what = "ONNX"
+    elif options.format == "onnx_encoder":
+        from tf_adapters.export import onnx_encoder
+
+        folder, what = onnx_encoder.export_run(config, model_dir), "ONNX"
     else:
         from tf_adapters.export import foreign
 

@@ -63,6 +63,11 @@ class _Graph:
             return None
         return users[0] if users[0].op_type in kinds else None
 
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Returns the shape of a constant, or `()` for other values."""
+        array = self.constants.get(name)
+        return () if array is None else array.shape
+
     def is_number(self, name: str, value: float) -> bool:
         """Returns whether a value is a constant close to a number."""
         array = self.constants.get(name)
@@ -98,26 +103,24 @@ def _fuse_norm(graph: _Graph, reciprocal: onnx.NodeProto) -> None:
     if found is None:
         return
     x, centered, epsilon = found
-    value, gamma, node = reciprocal.output[0], None, None
+    value, factors = reciprocal.output[0], []
     for _ in range(2):
         node = graph.only_user(value, "Mul")
         if node is None:
             return
-        other = _other(node, value)
-        gamma = gamma if other == centered else other
+        factors.append(_other(node, value))
         value = node.output[0]
+    if centered not in factors:
+        return
+    factors.remove(centered)
+    inputs = [x, *factors]
     offset = graph.only_user(value, "Add")
-    beta = None if offset is None else _other(offset, value)
-    if beta in graph.constants:
-        node = offset
-    else:
-        beta = None
-    if gamma in graph.constants and graph.constants[gamma].ndim == 1:
-        _become_norm(node, [x, gamma] + [beta] * (beta is not None), epsilon)
+    if offset is not None and _other(offset, value) in graph.constants:
+        node, inputs = offset, [*inputs, _other(offset, value)]
+    if all(len(graph.shape(name)) == 1 for name in inputs[1:]):
+        _become_norm(node, inputs, epsilon)
         before = graph.maker(x, "Add")
-        if before is not None and graph.constants.keys().isdisjoint(
-            before.input
-        ):
+        if before is not None and not any(map(graph.shape, before.input)):
             before.op_type = "Sum"
 
 

@@ -1,4 +1,6 @@
-"""`tf-adapters export RUN`: exports to SavedModel, ONNX or other libraries."""
+"""`tf-adapters export RUN`: exports a model, or its adapter for a library."""
+
+import importlib
 
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import on_run
@@ -8,6 +10,15 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.runs import remote_folder
 
+# Formats of whole models: the module that writes one, and its name.
+_FILES = {
+    "saved_model": ("tf_adapters.export.saved_model", "SavedModel"),
+    "onnx": ("tf_adapters.export.onnx_model", "ONNX"),
+    "onnx_encoder": ("tf_adapters.export.onnx_encoder", "ONNX"),
+    "litert": ("tf_adapters.export.litert_model", "LiteRT"),
+    "openvino": ("tf_adapters.export.openvino_model", "OpenVINO"),
+    "keras": ("tf_adapters.text.keras_export", "Keras"),
+}
 # Precisions of files with quantized weights, by format.
 _QUANTIZED = {"onnx": ("int8", "int8_static")}
 
@@ -54,9 +65,9 @@ def without_file_precision(layer, options):
 
 
 def _file_precision(options):
-    """Returns the precision of the file to write, in words of its format."""
+    """Returns the argument `precision` for a quantized file, else no one."""
     is_quantized = str(options.precision).startswith("int")
-    return options.precision if is_quantized else "float32"
+    return {"precision": options.precision} if is_quantized else {}
 
 
 def is_of_many_tasks(options):
@@ -78,21 +89,10 @@ def export_command(config, model_dir, options):
         model_dir: Path of the run folder.
         options: See `main.run_command`.
     """
-    if options.format == "saved_model":
-        from tf_adapters.export import saved_model
-
-        folder, what = saved_model.export_run(config, model_dir), "SavedModel"
-    elif options.format == "onnx":
-        from tf_adapters.export import onnx_model
-
-        folder = onnx_model.export_run(
-            config, model_dir, _file_precision(options)
-        )
-        what = "ONNX"
-    elif options.format == "onnx_encoder":
-        from tf_adapters.export import onnx_encoder
-
-        folder, what = onnx_encoder.export_run(config, model_dir), "ONNX"
+    if options.format in _FILES:
+        module, what = _FILES[options.format]
+        export = importlib.import_module(module).export_run
+        folder = export(config, model_dir, **_file_precision(options))
     else:
         from tf_adapters.export import foreign
 
@@ -153,8 +153,8 @@ def _check_no_settings(flag_layer, options):
 
 COMMAND = Command(
     name="export",
-    summary="Writes a finished run as a SavedModel or an ONNX file, or its "
-    "adapter for the `adapters` library or PEFT.",
+    summary="Writes a finished run as a SavedModel, an ONNX, LiteRT, OpenVINO "
+    "or Keras file, or its adapter for the `adapters` library or PEFT.",
     usage="RUN",
     examples=(
         "tf-adapters export runs/reviews_pfeiffer_0",

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import sys
 import zipfile
 
 from ai_edge_litert import interpreter
@@ -18,6 +19,7 @@ import tf_adapters
 from tf_adapters import heads
 from tf_adapters import tasks
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
 from tf_adapters.export import litert_file
 from tf_adapters.export import litert_model
@@ -134,6 +136,16 @@ def test_an_earlier_export_stays_if_the_disk_is_full(exported, monkeypatch):
         tf_adapters.export_litert(model, packer, folder, lengths=LENGTHS)
     assert (folder / "model.tflite").read_bytes() == earlier
     assert sorted(path.name for path in folder.parent.iterdir()) == ["wnli"]
+
+
+def test_a_missing_library_is_reported_before_the_work(
+    exported, monkeypatch, tmp_path
+):
+    model, packer, _ = exported
+    monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
+    with pytest.raises(ConfigError, match=r"tf_adapters\[export\]"):
+        tf_adapters.export_litert(model, packer, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_that_differs_is_not_kept(exported, monkeypatch):

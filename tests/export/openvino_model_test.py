@@ -1,6 +1,7 @@
 """An OpenVINO file answers as the model."""
 
 import json
+import sys
 
 from keras import ops
 import numpy as np
@@ -15,6 +16,7 @@ import tf_adapters
 from tf_adapters import heads
 from tf_adapters import tasks
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import ConfigError
 from tf_adapters.export import openvino_file
 
 pytestmark = pytest.mark.integration
@@ -72,6 +74,16 @@ def test_the_file_answers_as_the_model_and_describes_it(exported):
     head = heads.from_config(json.loads(facts["head"].astype(str)))
     assert head == model.head
     assert facts["max_length"].astype(str) == str(packer.max_length)
+
+
+def test_a_missing_library_is_reported_before_the_work(
+    exported, monkeypatch, tmp_path
+):
+    model, packer, _ = exported
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    with pytest.raises(ConfigError, match=r"tf_adapters\[export\]"):
+        tf_adapters.export_openvino(model, packer, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_that_differs_is_not_kept(exported, monkeypatch):

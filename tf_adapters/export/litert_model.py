@@ -21,7 +21,6 @@ from tf_adapters.export import tokenizer_file
 from tf_adapters.export.replaced_folder import replaced_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Container
     from collections.abc import Iterable
     from collections.abc import Iterator
     from collections.abc import Sequence
@@ -93,6 +92,7 @@ def export_litert(
         ['model.tflite', 'tokenizer.json']
     """
     token_outputs.check_model(model, "export_litert")
+    litert_file.check_installed()
     lengths = checked_lengths(lengths, packer.max_length)
     with replaced_folder(folder) as new:
         with model.reparameterization.folded_meanwhile():
@@ -102,11 +102,7 @@ def export_litert(
             litert_file.add_metadata(
                 new / FILE, token_outputs.facts(model, packer)
             )
-            batches = _padded(
-                parity.random_batches(model, packer),
-                lengths,
-                model.head.further_features,
-            )
+            batches = _padded(parity.random_batches(model, packer), lengths)
             run = litert_file.runner(new / FILE)
             parity.check(run, model, batches, "LiteRT file")
         encoder = encoder_folder.folder_of(model.encoder_info)
@@ -134,39 +130,27 @@ def _graphs(
     model: AdapterModel, lengths: Sequence[int]
 ) -> dict[str, tf.types.experimental.PolymorphicFunction]:
     """Returns a dict from the name of a signature to its function."""
-    further = model.head.further_features
     shapes = model.feature_shapes()
     return {
         litert_file.signature(length): token_outputs.graph(
-            model,
-            {
-                name: shape if name in further else (*shape[:-1], length)
-                for name, shape in shapes.items()
-            },
+            model, {name: (*s[:-1], length) for name, s in shapes.items()}
         )
         for length in lengths
     }
 
 
 def _padded(
-    batches: Iterable[dict[str, np.ndarray]],
-    lengths: Sequence[int],
-    further: Container[str],
+    batches: Iterable[dict[str, np.ndarray]], lengths: Sequence[int]
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yields features padded to the next length; longer ones are cut.
 
-    Args:
-        batches: Dicts of features.
-        lengths: Numbers of tokens, in ascending order.
-        further: Names of features that have no values for tokens.
+    Positions of masks are padded too. LiteRT cannot add an axis to a tensor
+    with two unknown sizes.
     """
     for features in batches:
         longest = features["token_ids"].shape[-1]
         length = next((n for n in lengths if n >= longest), lengths[-1])
-        yield {
-            name: x if name in further else _resized(x, length)
-            for name, x in features.items()
-        }
+        yield {name: _resized(x, length) for name, x in features.items()}
 
 
 def _resized(x: np.ndarray, length: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 from typing import TYPE_CHECKING
 
@@ -19,12 +20,17 @@ if TYPE_CHECKING:
     from tf_adapters.export.parity import Run
 
 _FACTS = "tf_adapters"
-_FEATURE = "An OpenVINO file"
 _LARGEST = 127
 # The same as LiteRT's: smaller weights would save little.
 _FEWEST_QUANTIZED = 1024
 # The input with the weights.
 _WEIGHTS_INPUT = {"MatMul": 1, "Gather": 0}
+
+
+def check_installed() -> None:
+    """Raises a `ConfigError` if OpenVINO is not installed."""
+    with needs_extra("export", "An OpenVINO file"):
+        importlib.import_module("openvino")
 
 
 def convert(
@@ -35,12 +41,9 @@ def convert(
     Args:
         content: File that `onnx_file.convert` returned.
         facts: Dict from name to text, for the metadata.
-
-    Raises:
-        ConfigError: If a library of the extra `export` is not installed.
     """
-    with needs_extra("export", _FEATURE):
-        import openvino
+    import openvino
+
     stream = io.BytesIO(content.SerializeToString())
     model = openvino.Core().read_model(stream)
     for name, text in facts.items():
@@ -105,8 +108,8 @@ def runner(path: Path) -> Run:
     It computes in float32. By default, OpenVINO uses bfloat16 on processors
     that have it.
     """
-    with needs_extra("export", _FEATURE):
-        import openvino
+    import openvino
+
     model = openvino.compile_model(
         path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}
     )

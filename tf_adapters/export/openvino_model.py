@@ -76,6 +76,7 @@ def export_openvino(
         ['model.bin', 'model.xml', 'tokenizer.json']
     """
     token_outputs.check_model(model, "export_openvino")
+    openvino_file.check_installed()
     facts = token_outputs.facts(model, packer)
     with replaced_folder(folder) as new:
         with model.reparameterization.folded_meanwhile():

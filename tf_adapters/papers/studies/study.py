@@ -84,7 +84,7 @@ def _run(study_name, options, flag_layer, runner):
     write = functools.partial(
         files.write_study_report, name, command, study, planned, tables, folder
     )
-    pictures = _pictures(study, planned, folder, write)
+    pictures = _pictures(study, planned, tables.runs, folder, write)
     print(f"\n{write(pictures)}\nIn {folder}: {', '.join(_FILES)}")
     for picture in pictures:
         print(f"{picture.png}: {picture.caption}")
@@ -108,10 +108,10 @@ def _results_file(options, planned, folder):
     return results
 
 
-def _pictures(study, planned, folder, write):
+def _pictures(study, planned, rows, folder, write):
     """Makes the pictures. If that fails, writes the report without them."""
     try:
-        return figures_lib.make_figures(study, planned, folder)
+        return figures_lib.make_figures(study, planned, folder, rows)
     except BaseException as error:
         # Existing pictures may show earlier runs.
         write()

@@ -162,6 +162,43 @@ def test_a_file_that_differs_is_not_kept(exported, monkeypatch):
     assert (folder / "model.tflite").read_bytes() == earlier
 
 
+def test_weights_are_quantized():
+    kernel = np.random.default_rng(0).normal(size=(64, 64)).astype("float32")
+    weights = tf.Variable(kernel)
+    function = tf.function(
+        lambda x: {"y": tf.matmul(x, weights)},
+        input_signature=[tf.TensorSpec((None, 64), name="x")],
+    )
+    exact = litert_file.convert({"tokens_8": function})
+    content = litert_file.convert({"tokens_8": function}, is_quantized=True)
+    assert len(content) < len(exact) - 2 * kernel.size
+    file = interpreter.Interpreter(model_content=content)
+    x = np.ones((3, 64), "float32")
+    found = file.get_signature_runner("tokens_8")(x=x)["y"]
+    np.testing.assert_allclose(found, x @ kernel, atol=0.2)
+    assert np.abs(found - x @ kernel).max() > 1e-4
+
+
+@pytest.mark.slow
+def test_a_quantized_file_is_close_to_the_float_file(exported, tmp_path):
+    model, packer, folder = exported
+    text_model = tf_adapters.TextModel.of_adapter(model, preprocessor=packer)
+    new = tmp_path / "wnli"
+    text_model.export(new, format="litert", precision="int8")
+    assert sorted(path.name for path in new.iterdir()) == [
+        "model_int8.tflite",
+        "tokenizer.json",
+    ]
+    with zipfile.ZipFile(new / "model_int8.tflite") as archive:
+        facts = json.loads(archive.read("metadata.json"))
+    assert facts["precision"] == "int8"
+    quality = json.loads(facts["quality"])
+    assert 0.9 <= quality["equal_predictions"] <= 1
+    assert 0.9 < quality["explained_variance"] < 1
+    size = (new / "model_int8.tflite").stat().st_size
+    assert size < (folder / "model.tflite").stat().st_size
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("family", sorted(set(tiny.FAMILIES) - {"bert"}))
 def test_encoders(family, tmp_path):

@@ -102,6 +102,41 @@ def test_a_file_that_differs_is_not_kept(exported, monkeypatch):
     assert sorted(path.name for path in folder.parent.iterdir()) == ["wnli"]
 
 
+def test_weights_are_quantized(exported, tmp_path):
+    model, _, folder = exported
+    file = openvino.Core().read_model(folder / "model.xml")
+    openvino_file.quantize(file)
+    openvino_file.write(file, tmp_path / "model.xml")
+    sizes = [(f / "model.bin").stat().st_size for f in (folder, tmp_path)]
+    assert sizes[1] < 0.6 * sizes[0]
+    features = _batch(model)
+    found = openvino_file.runner(tmp_path / "model.xml")(features)["logits"]
+    expected = ops.convert_to_numpy(model(features, training=False))
+    error = np.mean((found - expected) ** 2) / np.var(expected)
+    assert 1e-8 < error < 0.05
+
+
+@pytest.mark.slow
+def test_a_quantized_file_is_close_to_the_float_file(exported, tmp_path):
+    model, packer, _ = exported
+    text_model = tf_adapters.TextModel.of_adapter(model, preprocessor=packer)
+    new = tmp_path / "wnli"
+    text_model.export(new, format="openvino", precision="int8")
+    assert sorted(path.name for path in new.iterdir()) == [
+        "model_int8.bin",
+        "model_int8.xml",
+        "tokenizer.json",
+    ]
+    file = openvino.Core().read_model(new / "model_int8.xml")
+    names = ("precision", "quality")
+    precision, quality = (
+        file.get_rt_info(["tf_adapters", name]).astype(str) for name in names
+    )
+    assert precision == "int8"
+    assert 0.9 <= json.loads(quality)["equal_predictions"] <= 1
+    assert 0.9 < json.loads(quality)["explained_variance"] < 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("family", sorted(set(tiny.FAMILIES) - {"bert"}))
 def test_encoders(family, tmp_path):

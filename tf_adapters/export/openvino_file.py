@@ -33,22 +33,24 @@ def check_installed() -> None:
         importlib.import_module("openvino")
 
 
-def convert(
-    content: onnx.ModelProto, facts: Mapping[str, str]
-) -> openvino.Model:
-    """Converts an ONNX file to an `openvino.Model`.
+def convert(content: onnx.ModelProto) -> openvino.Model:
+    """Converts an ONNX file, with its metadata, to an `openvino.Model`.
 
     Args:
         content: File that `onnx_file.convert` returned.
-        facts: Dict from name to text, for the metadata.
     """
     import openvino
 
     stream = io.BytesIO(content.SerializeToString())
     model = openvino.Core().read_model(stream)
+    add_facts(model, {fact.key: fact.value for fact in content.metadata_props})
+    return model
+
+
+def add_facts(model: openvino.Model, facts: Mapping[str, str]) -> None:
+    """Adds entries to the metadata of a model."""
     for name, text in facts.items():
         model.set_rt_info(text, [_FACTS, name])
-    return model
 
 
 def quantize(model: openvino.Model) -> None:
@@ -100,6 +102,12 @@ def write(model: openvino.Model, path: Path) -> None:
 
     # By default, weights would be written in float16.
     openvino.save_model(model, path, compress_to_fp16=False)
+
+
+def remove(path: Path) -> None:
+    """Removes the two files of a model."""
+    path.unlink()
+    path.with_suffix(".bin").unlink()
 
 
 def runner(path: Path) -> Run:

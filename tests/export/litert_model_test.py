@@ -123,6 +123,7 @@ def test_an_operation_that_litert_lacks_is_named():
         litert_file.convert({"tokens_8": lacking})
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_an_earlier_export_stays_if_the_disk_is_full(exported, monkeypatch):
     model, packer, folder = exported
     earlier = (folder / "model.tflite").read_bytes()
@@ -148,6 +149,7 @@ def test_a_missing_library_is_reported_before_the_work(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_file_that_differs_is_not_kept(exported, monkeypatch):
     model, packer, folder = exported
     earlier = (folder / "model.tflite").read_bytes()

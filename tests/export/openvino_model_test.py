@@ -17,6 +17,7 @@ from tf_adapters import heads
 from tf_adapters import tasks
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.export import onnx_file
 from tf_adapters.export import openvino_file
 
 pytestmark = pytest.mark.integration
@@ -48,14 +49,28 @@ def _assert_equal(model, folder):
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory):
+def converted():
+    """The ONNX files of the exports that used it: conversion is slow."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory, converted):
     model, _ = conftest.make_model(
         "bert", tf_adapters.methods.Houlsby(units=4), tasks.get("wnli")
     )
     packer = conftest.make_packer("bert")
     folder = tmp_path_factory.mktemp("openvino") / "wnli"
     text_model = tf_adapters.TextModel.of_adapter(model, preprocessor=packer)
-    text_model.export(folder, format="openvino")
+    convert = onnx_file.convert
+
+    def kept(*arguments):
+        converted.append(convert(*arguments))
+        return converted[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(onnx_file, "convert", kept)
+        text_model.export(folder, format="openvino")
     return model, packer, folder
 
 
@@ -86,7 +101,7 @@ def test_a_missing_library_is_reported_before_the_work(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_that_differs_is_not_kept(exported, monkeypatch):
+def test_a_file_that_differs_is_not_kept(exported, converted, monkeypatch):
     model, packer, folder = exported
     earlier = (folder / "model.bin").read_bytes()
     runner = openvino_file.runner
@@ -96,6 +111,7 @@ def test_a_file_that_differs_is_not_kept(exported, monkeypatch):
         return lambda inputs: {k: v + 0.1 for k, v in run(inputs).items()}
 
     monkeypatch.setattr(openvino_file, "runner", unlike)
+    monkeypatch.setattr(onnx_file, "convert", lambda *_: converted[0])
     with pytest.raises(AdapterError, match="Nothing was written"):
         tf_adapters.export_openvino(model, packer, folder)
     assert (folder / "model.bin").read_bytes() == earlier

@@ -29,7 +29,7 @@ METADATA_FILE = "metadata.json"
 def check_installed() -> None:
     """Raises a `ConfigError` if the library that runs files is missing."""
     with needs_extra("export", "A LiteRT file"):
-        importlib.import_module("ai_edge_litert.interpreter")
+        importlib.import_module("ai_edge_litert")
 
 
 def convert(

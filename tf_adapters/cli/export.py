@@ -161,6 +161,7 @@ COMMAND = Command(
         "tf-adapters export runs/reviews_pfeiffer_0 --format=onnx",
         "tf-adapters export runs/reviews_pfeiffer_0 --format=onnx "
         "--precision=int8",
+        "tf-adapters export runs/reviews_pfeiffer_0 --format=litert",
         "tf-adapters export runs/sst2_lora_0 --format=peft",
         "tf-adapters export --adapters=runs/sst2,runs/rte "
         "--model_dir=runs/served",
@@ -178,7 +179,7 @@ COMMAND = Command(
     defaults={
         "model_dir": "the run in the command",
         **{n: "the run's" for n in ("encoder", "max_length")},
-        "precision": "the run's; float32 for ONNX, which also takes int8 and "
-        "int8_static",
+        "precision": "the run's; float32 for ONNX, LiteRT and OpenVINO, which "
+        "also take int8, ONNX also int8_static",
     },
 )

@@ -1,5 +1,6 @@
 """Tests that one ONNX file answers like the models of its tasks."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import numpy as np
 import onnxruntime
 import pytest
 
+from tests.export import conftest
+from tests.export import head_models
 from tests.export.conftest import SENTENCES
 from tests.export.conftest import make_run
 import tf_adapters
@@ -19,12 +22,17 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.config import resolve
 from tf_adapters.export import bank_answers
 from tf_adapters.export import onnx_bank
+from tf_adapters.export.check_texts import CheckTexts
 from tf_adapters.models.bank_model import BankModel
 
 pytestmark = pytest.mark.integration
 
-# Two classes, a number, three classes; widths of the adapters differ.
-RUNS = {"sst2": 4, "stsb": 5, "sick": 3}
+# Two classes, a number, three classes; the methods differ.
+RUNS = {
+    "sst2": tf_adapters.methods.Houlsby(units=4),
+    "stsb": tf_adapters.methods.LoRA(rank=3),
+    "sick": tf_adapters.methods.BitFit(),
+}
 
 # Prints the answers of run.py, and what it imported.
 _PROGRAM = """
@@ -39,9 +47,8 @@ print(json.dumps(sorted({name.split(".")[0] for name in sys.modules})))
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     folder, made = tmp_path_factory.mktemp("runs"), {}
-    for task, units in RUNS.items():
-        method = tf_adapters.methods.Houlsby(units=units)
-        model, packer, config = make_run(folder / task, task, method, "houlsby")
+    for task, method in RUNS.items():
+        model, packer, config = make_run(folder / task, task, method)
         resolve.save_config(config, folder / task / "config.yaml")
         made[task] = folder / task, model, packer
     return made
@@ -193,3 +200,42 @@ def test_each_row_takes_the_answer_of_its_head():
         assert float(found["score"][row]) == pytest.approx(
             expected.get("score", 0), abs=1e-5
         )
+
+
+@pytest.mark.slow
+def test_methods_may_be_mixed(tmp_path):
+    mixed = {
+        "lora": tf_adapters.methods.LoRA(rank=2),
+        "houlsby": tf_adapters.methods.Houlsby(units=4),
+        "prefix": tf_adapters.methods.PrefixTuning(prefix_length=3),
+        "ia3": tf_adapters.methods.IA3(),
+        "adapter_bias": tf_adapters.methods.AdapterBias(),
+    }
+    of_tasks = [
+        dataclasses.replace(tasks.get("sst2"), name=name) for name in mixed
+    ]
+    models = [
+        conftest.make_model("bert", method, task, seed)[0]
+        for seed, (method, task) in enumerate(
+            zip(mixed.values(), of_tasks, strict=True)
+        )
+    ]
+    for name, model in zip(mixed, models, strict=True):
+        tf_adapters.save_adapter(model, tmp_path / name)
+    bank = tf_adapters.load_bank(
+        [tmp_path / name for name in mixed], head_models.bert()
+    )
+    packer = conftest.make_packer("bert")
+    # It compares the file with each model.
+    folder = onnx_bank.export_bank_onnx(
+        bank,
+        packer,
+        of_tasks,
+        tmp_path / "tasks",
+        [(model, CheckTexts()) for model in models],
+    )
+    features = packer(SENTENCES)
+    found = _run(folder, features, range(5))["logits"]
+    for row, model in enumerate(models):
+        expected = ops.convert_to_numpy(model(features, training=False))[row]
+        np.testing.assert_allclose(found[row], expected, atol=1e-4)

@@ -1,9 +1,11 @@
 """Exit statuses, and the errors that are reported without a traceback."""
 
+from collections.abc import Callable
 import errno
 import os
 import re
 import sys
+from typing import Any
 
 from tf_adapters.common.errors import NonFiniteError
 from tf_adapters.common.errors import Stopped
@@ -32,7 +34,7 @@ _IN_A_GRAPH = re.compile(
 )
 
 
-def exit_status(command, *arguments):
+def exit_status(command: Callable[..., Any] | None, *arguments: Any) -> Any:
     """Runs a command, reports its error, and returns the exit status.
 
     Args:
@@ -67,7 +69,7 @@ def exit_status(command, *arguments):
         return getattr(error, "exit_status", 130)
 
 
-def error_sentence(error):
+def error_sentence(error: Exception) -> Any:
     """Returns the message to show to the user for an error, or `None`.
 
     `None` means that the error is a bug of this program, whose traceback is

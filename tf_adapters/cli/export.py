@@ -1,5 +1,12 @@
 """`tf-adapters export RUN`: exports to SavedModel, ONNX or other libraries."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import on_run
 from tf_adapters.cli.command import with_options
@@ -7,8 +14,13 @@ from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.runs import remote_folder
 
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
 
-def run_export(options, layer, arguments):
+
+def run_export(
+    options: Any, layer: dict[str, Any], arguments: Sequence[str]
+) -> Any:
     """Exports a run, or several adapters; returns the exit status."""
     from tf_adapters.cli import main
 
@@ -19,7 +31,7 @@ def run_export(options, layer, arguments):
     return main.run_command(layer, options)
 
 
-def is_of_many_tasks(options):
+def is_of_many_tasks(options: Any) -> bool:
     """Returns whether options ask for one SavedModel of several adapters.
 
     If `model_dir` holds a run, `adapters` are the members of its fusion.
@@ -30,7 +42,7 @@ def is_of_many_tasks(options):
     return not (given and (given / "config.yaml").exists())
 
 
-def export_command(config, model_dir, options):
+def export_command(config: Config, model_dir: Path, options: Any) -> None:
     """Exports one run in the format of the options, and prints the path.
 
     Args:
@@ -60,7 +72,7 @@ def export_command(config, model_dir, options):
         print("`adapters` loads it with use_safetensors=True only.")
 
 
-def export_many_tasks(flag_layer, options):
+def export_many_tasks(flag_layer: dict[str, Any], options: Any) -> None:
     """Exports the adapters of many runs as one SavedModel; prints its path.
 
     Args:
@@ -86,7 +98,7 @@ def export_many_tasks(flag_layer, options):
     print(f"SavedModel: {remote_folder.address(folder)}")
 
 
-def _check_no_settings(flag_layer, options):
+def _check_no_settings(flag_layer: dict[str, Any], options: Any) -> None:
     """Raises a `ConfigError` if an export of many tasks is given settings."""
     flat = dataclass_config.flatten(flag_layer)
     given = {key for key, value in flat.items() if value not in (None, (), [])}

@@ -6,14 +6,14 @@ from tf_adapters.common import network
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 
-_HUGGINGFACE_FILES = (
+_HUGGINGFACE_FILES = [
     "*.json",
     "*.txt",
     "*.model",
     "*.safetensors",
     "*.weights.h5",
     "assets/**",
-)
+]
 
 
 def huggingface_folder(name: str) -> pathlib.Path:

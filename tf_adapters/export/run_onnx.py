@@ -20,7 +20,9 @@ FOLDER = Path(__file__).resolve().parent
 
 def main(texts: list[str]) -> None:
     session = onnxruntime.InferenceSession(str(FOLDER / "model.onnx"))
-    tokenizer = tokenizers.Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
+    tokenizer: Any = tokenizers.Tokenizer.from_file(
+        str(FOLDER / "tokenizer.json")
+    )
     tokens = tokenizer.encode(*texts)
     features = {
         "token_ids": tokens.ids,
@@ -54,5 +56,6 @@ def answer(
 
 
 if __name__ == "__main__":
-    sys.stdout.reconfigure(encoding="utf-8")
+    screen: Any = sys.stdout
+    screen.reconfigure(encoding="utf-8")
     main(sys.argv[1:])

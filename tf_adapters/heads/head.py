@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
 import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -14,7 +15,7 @@ from tf_adapters.common.types import Tensor
 from tf_adapters.data.examples import Examples
 from tf_adapters.tasks.task import Task
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.encoders.encoder import Encoder
 
 
@@ -35,12 +36,12 @@ class Head:
 
     # The encoder's output that the head reads: "first_token", "pooled_output"
     # or "sequence_output".
-    reads = "sequence_output"
+    reads: typing.ClassVar[str] = "sequence_output"
     # Names of the classes, if the head has classes.
-    labels = ()
+    labels: typing.ClassVar[tuple[str, ...]] = ()
     # The signature of an exported model, a key of
     # `tf_adapters.export.signatures`. `None` if the head cannot be exported.
-    signature = None
+    signature: typing.ClassVar[str | None] = None
     # Settings that can be changed for a finished run. They affect how inputs
     # are read or outputs are interpreted, but not the weights.
     at_inference: typing.ClassVar[tuple[str, ...]] = ()
@@ -50,7 +51,7 @@ class Head:
     further_features: typing.ClassVar[dict[str, tuple[None, ...]]] = {}
     # The number by which logits are divided before the softmax, and whether
     # `train.calibrate` can fit it.
-    temperature = 1.0
+    temperature: typing.ClassVar[float] = 1.0
     has_temperature: typing.ClassVar[bool] = False
     # Whether the head is a linear layer on one vector for each text. A bank
     # supports only such heads.

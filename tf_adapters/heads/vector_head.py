@@ -31,6 +31,10 @@ def rounded(probabilities: np.ndarray) -> np.ndarray:
 class ValueHead(Head):
     """A head that predicts one class, choice or number for each row."""
 
+    def predictions(self, outputs: Tensor) -> np.ndarray:
+        """Returns the predicted class id, choice or number of each row."""
+        raise NotImplementedError
+
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
@@ -71,6 +75,10 @@ class VectorHead(ValueHead):
         (2, 2)
     """
 
+    # Each subclass has these as settings.
+    hidden_layer: typing.ClassVar[str]
+    dropout_rate: typing.ClassVar[float]
+
     windows: int = 1
     window_stride: int | None = None
     pooling: typing.Literal["mean", "max"] = "mean"
@@ -87,6 +95,10 @@ class VectorHead(ValueHead):
                     f"`{name}` must be an integer of at least 1. Received: "
                     f"{name}={shown(value)}"
                 )
+
+    def targets(self, rows: list[dict[str, Any]]) -> np.ndarray:
+        """Returns the labels of rows, one entry for each."""
+        raise NotImplementedError
 
     @property
     def signature(self) -> str:

@@ -187,7 +187,7 @@ class CompacterSlot(SlotGivenLayers):
     def call(
         self,
         x: Tensor,
-        context: Context | None = None,
+        context: Context,
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         hidden = dense(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
 import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.common import dataclass_config
@@ -14,7 +15,7 @@ from tf_adapters.common.types import Tensor
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.support.gating import Gating
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     import keras
 
 
@@ -94,17 +95,17 @@ class Method:
 
     # Defaults for methods without these fields: indices of blocks without
     # slots, trained adapters that the method combines, and names of tasks.
-    leave_out = ()
-    adapters = ()
-    tasks = ()
+    leave_out: typing.ClassVar[tuple[int, ...]] = ()
+    adapters: typing.ClassVar[tuple[str, ...]] = ()
+    tasks: typing.ClassVar[tuple[str, ...]] = ()
     # Number of positions by which the text is shifted, to make room for vectors
     # before it.
-    position_offset = 0
+    position_offset: typing.ClassVar[int] = 0
     # How banks and fusions stack the trained weights: a key of
     # `bottleneck_slots.PLACEMENTS`, for a method that has the settings of
     # `Pfeiffer` and puts `BottleneckSlot`s at those places. `None` if banks and
     # fusions do not support the method.
-    stacks_as = None
+    stacks_as: typing.ClassVar[str | None] = None
 
     def __new__(cls, *args: Any, **settings: Any) -> typing.Self:
         dataclass_config.check_fields(cls, settings)

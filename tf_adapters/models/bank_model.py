@@ -1,7 +1,7 @@
 """Several trained adapters on one encoder, selected per example of a batch."""
 
 from collections.abc import Sequence
-from pathlib import Path
+import os
 from typing import Any
 
 import keras
@@ -114,7 +114,7 @@ class BankModel(EncoderModel):
 
 
 def load_bank(
-    adapters: Sequence[str | Path | AdapterModel], encoder: Encoder
+    adapters: Sequence[str | os.PathLike[str] | AdapterModel], encoder: Encoder
 ) -> BankModel:
     """Returns a `BankModel` of trained adapters, in the given order.
 
@@ -220,7 +220,7 @@ class BankSlot(SlotOfLayers):
     def call(
         self,
         x: Tensor,
-        context: Context | None = None,
+        context: Context,
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         read = bottleneck_slots.read(self.reads, x, context)
@@ -247,7 +247,9 @@ def _make_norms(
             # A norm without an offset equals a norm with offset 0.
             if variable is None:
                 continue
-            arrays = [m.tensors.get(variable.path, variable) for m in members]
+            arrays: list[Any] = [
+                m.tensors.get(variable.path, variable) for m in members
+            ]
             weight.assign(np.stack(arrays))
         norms.append(norm)
     return norms

@@ -1,6 +1,11 @@
 """The report on a tagging run, with a tag for each word."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 import itertools
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from seqeval import metrics as seqeval_metrics
@@ -14,8 +19,11 @@ from tf_adapters.report.content import ReportContent
 from tf_adapters.report.content import ReportTable
 from tf_adapters.report.pictures import draw_entities
 
+if TYPE_CHECKING:
+    from tf_adapters.report.run_files import RunFiles
 
-def tags_content(run):
+
+def tags_content(run: RunFiles) -> ReportContent:
     """Returns the `ReportContent` of a run's predictions.
 
     Args:
@@ -51,7 +59,7 @@ def tags_content(run):
     )
 
 
-def _words(compared):
+def _words(compared: dict[str, Any]) -> list[tuple[int, int, Any, Any, None]]:
     """Returns a list with a tuple for each word that has a tag.
 
     The tuple has the row, the word's position, the right tag, the predicted
@@ -69,7 +77,7 @@ def _words(compared):
     ]
 
 
-def _names(run, *tags):
+def _names(run: RunFiles, *tags: Any) -> list[str]:
     """Returns the tags in the head's order.
 
     Older files do not store this order. For these, sorts the tags that occur.
@@ -78,7 +86,9 @@ def _names(run, *tags):
     return names or sorted(set().union(*tags))
 
 
-def _entities(compared, names):
+def _entities(
+    compared: dict[str, Any], names: Sequence[str]
+) -> tuple[Any, ...]:
     """Returns two lists: one with a table of entities, one with a picture.
 
     The lists are empty if the tags do not mark entities.
@@ -106,19 +116,19 @@ def _entities(compared, names):
     return [ReportTable("Entities", header, rows, note)], [picture]
 
 
-def _mark_entities(names):
+def _mark_entities(names: Sequence[str]) -> bool:
     """Returns whether tags mark entities, such as `B-PER`, `I-PER`, `O`."""
     return any(name.startswith(("B-", "I-")) for name in names)
 
 
-def _count(right, predicted):
+def _count(right: Any, predicted: Any) -> int:
     found = map(
         seqeval_metrics.sequence_labeling.get_entities, right + predicted
     )
     return sum(map(len, found))
 
 
-def _mistakes(run, words):
+def _mistakes(run: RunFiles, words: Any) -> ReportTable:
     wrong = [word for word in words if word[2] != word[3]]
     # Highest probability first. Without probabilities, keep the order.
     wrong.sort(key=lambda word: -(word[4] or 0))
@@ -131,7 +141,7 @@ def _mistakes(run, words):
     )
 
 
-def _word(run, row, place):
+def _word(run: RunFiles, row: dict[str, Any], place: int) -> Any:
     if run.rows is None:
         return f"word {place}"
     (field,) = run.fields

@@ -1,6 +1,7 @@
 """The description of a task, as data without code."""
 
 import dataclasses
+from typing import Any
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.checks import did_you_mean
@@ -95,7 +96,8 @@ class Task:
     labels: tuple[str, ...] = ()
     splits: dict[str, str] = dataclasses.field(default_factory=TWO_SPLITS.copy)
     head: str = "classification"
-    metrics: tuple[str, ...] | None = None
+    # Never `None` once the task exists.
+    metrics: tuple[str, ...] | Any = None
     cite: str = ""
     label_field: str = "label"
     aliases: dict[str, str] = dataclasses.field(default_factory=dict)

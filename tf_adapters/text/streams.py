@@ -64,7 +64,7 @@ class Stream:
         # Other backends compile a program for each length, so use one length.
         fixed = keras.backend.backend() != "tensorflow"
         length = packer.max_length if fixed else None
-        make = stream_labels.targets_function(head) if labeled else None
+        make: Any = stream_labels.targets_function(head) if labeled else None
         by_id = class_weight and training.weights_by_id(head, class_weight)
 
         def pack(*element: Any) -> tuple[Any, ...]:
@@ -184,7 +184,7 @@ def _read_tuple(
 
 def _rank(texts: list[Any], spec: Any) -> int:
     """Returns 0 for single texts, 1 for batches of texts."""
-    ranks = {
+    ranks: set[Any] = {
         text.shape.rank
         if isinstance(text, tf.TensorSpec) and text.dtype == tf.string
         else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import itertools
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import tensorflow as tf
@@ -20,7 +20,7 @@ from tf_adapters.training.optimizers import make_optimizer
 from tf_adapters.training.train_step import TrainStep
 from tf_adapters.training.train_step import without
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Iterable
     from collections.abc import Iterator
@@ -70,10 +70,12 @@ class Trainer:
         self.batching, self.fixed_lengths = data.batching, data.fixed_lengths
         self.seed = seed
         self.metric_names = metric_names
-        trained = model.trained_variables() if trained is None else trained
+        if trained is None:
+            trained = dict(model.trained_variables())
         self.names, self.variables = list(trained), list(trained.values())
-        self.optimizer = None
-        self.step = None
+        # `None` before `prepare_training`.
+        self.optimizer: AdamWOfSums | Any = None
+        self.step: TrainStep | Any = None
         self._iterators = graphs.Iterators()
         self._eval_steps = {}
 
@@ -114,7 +116,7 @@ class Trainer:
             title: Title of a progress bar, shown if this takes long, or `None`
                 (default) for no progress bar.
         """
-        rows = [None] * len(examples)
+        rows: list[np.ndarray | None] = [None] * len(examples)
         plans = self._evaluation_plans(examples)
         total = sum(map(len, plans))
         with progress_bar.progress_bar(
@@ -167,15 +169,15 @@ class Trainer:
             The iterator starts over after the last batch.
         """
         unlabeled = dataclasses.replace(examples, targets=None)
-        batches = self._distribute(unlabeled, batches)
+        dataset = self._distribute(unlabeled, batches)
         # Static shapes depend on the padded length and on the data set's
         # maximum number of choices.
-        shapes = repr(batches.element_spec)
+        shapes = repr(dataset.element_spec)
         if shapes not in self._eval_steps:
             self._eval_steps[shapes] = graphs.one_trace(
-                self._eval_on_replicas, batches
+                self._eval_on_replicas, dataset
             )
-        return self._eval_steps[shapes], self._iterators.over(batches)
+        return self._eval_steps[shapes], self._iterators.over(dataset)
 
     def eval_steps(
         self, step: Callable[..., Any], batches: Iterable[Any]

@@ -5,6 +5,9 @@ implementation that supports them: Hugging Face's tokenizers for WordPiece and
 byte-level BPE, TensorFlow Text for SentencePiece.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras_hub
 import numpy as np
 import tokenizers
@@ -18,7 +21,9 @@ _WORD_PIECE = (
 )
 
 
-def tokenize_with_offsets(tokenizer, texts):
+def tokenize_with_offsets(
+    tokenizer: Any, texts: Sequence[str]
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Returns the tokens of each text, and their offsets in it.
 
     Args:
@@ -54,14 +59,14 @@ def tokenize_with_offsets(tokenizer, texts):
     ]
 
 
-def _encode(tokenizer, texts):
+def _encode(tokenizer: Any, texts: Any) -> list[tuple[Any, Any]]:
     return [
         (encoding.ids, encoding.offsets)
         for encoding in tokenizer.encode_batch(texts)
     ]
 
 
-def _word_piece(tokenizer):
+def _word_piece(tokenizer: Any) -> Any:
     tokens = tokenizer.get_vocabulary()
     # Our own class cleans texts itself, and turns off KerasHub's cleaning.
     lowercase = getattr(tokenizer, "lowercases", tokenizer.lowercase)
@@ -84,7 +89,7 @@ def _word_piece(tokenizer):
     return built
 
 
-def _byte_pair(tokenizer):
+def _byte_pair(tokenizer: Any) -> Any:
     # A file of merges can begin with a line that gives its version.
     merges = [
         tuple(merge.split(" "))
@@ -100,7 +105,7 @@ def _byte_pair(tokenizer):
     return built
 
 
-def _sentence_piece(tokenizer, texts):
+def _sentence_piece(tokenizer: Any, texts: Any) -> list[Any]:
     # Imported here: other tokenizers do not need TensorFlow.
     import tensorflow_text as tf_text
 
@@ -120,7 +125,7 @@ def _sentence_piece(tokenizer, texts):
     return found
 
 
-def _trimmed(text, offsets):
+def _trimmed(text: str, offsets: Any) -> np.ndarray:
     """Shrinks offsets to exclude spaces at both ends of tokens."""
     trimmed = np.array(offsets, "int64").reshape(-1, 2)
     for place, (begin, end) in enumerate(trimmed):

@@ -1,10 +1,15 @@
 """Finds the pairs of runs that a claim compares."""
 
+from __future__ import annotations
+
 import collections
+from collections.abc import Sequence
 import functools
 import hashlib
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +21,12 @@ from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
 from tf_adapters.tasks import languages
 
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+    from tf_adapters.launch.planned_run import Run
 
-def folder_of_row(folder, row):
+
+def folder_of_row(folder: Path, row: dict[str, Any]) -> Path:
     """Returns the folder of a run, or of one task in a run with several tasks.
 
     Args:
@@ -29,7 +38,9 @@ def folder_of_row(folder, row):
     return earlier_runs.folder_of_task(path, row["task"])
 
 
-def match_runs(claim, runs, rows, select_over=()):
+def match_runs(
+    claim: Any, runs: Sequence[Run], rows: Any, select_over: Sequence[Any] = ()
+) -> list[Any]:
     """Returns a claim's pairs of rows as tuples `(setting, higher, lower)`.
 
     Both rows of a pair have the same value for every key that the claim does
@@ -62,7 +73,7 @@ def match_runs(claim, runs, rows, select_over=()):
     return found
 
 
-def _side(claim, wanted, runs, rows):
+def _side(claim: Any, wanted: Any, runs: Any, rows: Any) -> list[Any]:
     settings = {run.id: run.settings for run in runs}
     wanted = {**(claim.where or {}), **wanted}
     return [
@@ -74,25 +85,27 @@ def _side(claim, wanted, runs, rows):
     ]
 
 
-def _index(rows, keys):
+def _index(rows: Any, keys: Any) -> dict[Any, list[Any]]:
     index = collections.defaultdict(list)
     for row in rows:
         index[_values(row, keys)].append(row)
     return index
 
 
-def _values(row, keys):
+def _values(row: Any, keys: Any) -> str:
     return json.dumps([row[key] for key in keys], default=str)
 
 
-def _setting(names, others, high, low):
+def _setting(names: Any, others: Any, high: Any, low: Any) -> str:
     """Returns a key of the settings of both rows, except the seed."""
     keys = [key for key in dict.fromkeys((*names, *others)) if key != "seed"]
     values = [[key, high.get(key), low.get(key)] for key in keys]
     return json.dumps(values, default=str)
 
 
-def predicted_pairs(matched, runs, folder, split):
+def predicted_pairs(
+    matched: Any, runs: Sequence[Run], folder: Path, split: Any
+) -> list[Any] | None:
     """Returns `statistics.Pair`s, or `None` if any predictions are missing.
 
     Two sets of examples count as the same set if their targets are equal, such
@@ -115,9 +128,11 @@ def predicted_pairs(matched, runs, folder, split):
         }
         for part, metric in parts:
             both = [
-                load(folder_of_row(folder, row), part) for row in (high, low)
+                one
+                for row in (high, low)
+                if (one := load(folder_of_row(folder, row), part)) is not None
             ]
-            if None in both:
+            if len(both) < 2:
                 return None
             first, second = (one.compared["target"] for one in both)
             if first != second:
@@ -137,7 +152,7 @@ def predicted_pairs(matched, runs, folder, split):
     return pairs
 
 
-def _group(setting, high, low):
+def _group(setting: Any, high: Any, low: Any) -> str:
     """Returns a key that is equal for settings whose pairs share runs.
 
     Such settings differ in values that only one side has (several sizes
@@ -153,7 +168,7 @@ def _group(setting, high, low):
     )
 
 
-def _parts(row, config, split):
+def _parts(row: Any, config: Config, split: Any) -> list[Any]:
     """Returns the stored splits over which a run's value is averaged.
 
     Returns:
@@ -166,7 +181,9 @@ def _parts(row, config, split):
         stored = metric not in ("mean_metric", "loss")
         stored = stored and kind != "method_report"
         return [(split, metric)] if stored else []
-    task = config_task.declared_task(config_task.by_task(config)[row["task"]])
+    task: Any = config_task.declared_task(
+        config_task.by_task(config)[row["task"]]
+    )
     found = [
         key.removeprefix("transfer/")
         for key in row
@@ -174,13 +191,13 @@ def _parts(row, config, split):
         and key.removeprefix("transfer/") not in languages.AVERAGES
     ]
     if name in languages.AVERAGES:
-        one_hot = dict(zip(found, np.eye(len(found)), strict=True))
-        shares = languages.averages(one_hot, task.languages)[name]
+        one_hot: Any = dict(zip(found, np.eye(len(found)), strict=True))
+        shares: Any = languages.averages(one_hot, task.languages)[name]
         found = [one for one, share in zip(found, shares, strict=True) if share]
     else:
         found = [name]
     return [(f"transfer/{one}", task.metrics[0]) for one in found]
 
 
-def _digest(targets):
+def _digest(targets: Any) -> str:
     return hashlib.sha256(json.dumps(targets).encode()).hexdigest()

@@ -9,12 +9,23 @@
 - not measured: there is no pair to compare.
 """
 
+from collections.abc import Sequence
 import dataclasses
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.papers.studies.claims import claim_pairs
 from tf_adapters.papers.studies.claims import figure_pairs
 from tf_adapters.papers.studies.claims import sentences
 from tf_adapters.papers.studies.claims import statistics
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tf_adapters.launch.planned_run import Run
+    from tf_adapters.papers.studies.claims.statistics import Comparison
+    from tf_adapters.papers.studies.grid.declaration import Study
+
 
 LEVEL = 0.05
 # Explains the verdicts in reports.
@@ -47,7 +58,13 @@ class Verdict:
     corrected_p: float | None = None
 
 
-def judge(study, runs, rows, folder, tables):
+def judge(
+    study: "Study",
+    runs: "Sequence[Run]",
+    rows: list[dict[str, Any]],
+    folder: "Path",
+    tables: dict[str, Any],
+) -> "list[Verdict]":
     """Returns a `Verdict` on each claim of a study.
 
     Args:
@@ -76,7 +93,7 @@ def judge(study, runs, rows, folder, tables):
     ]
 
 
-def _narrow(claim, runs):
+def _narrow(claim: Any, runs: Any) -> Any:
     """Drops a claim's values that no run has."""
     return dataclasses.replace(
         claim,
@@ -85,7 +102,7 @@ def _narrow(claim, runs):
     )
 
 
-def _narrow_side(side, runs):
+def _narrow_side(side: Any, runs: Any) -> dict[Any, Any]:
     narrowed = dict(side)
     for key, values in side.items():
         if isinstance(values, list):
@@ -95,7 +112,7 @@ def _narrow_side(side, runs):
     return narrowed
 
 
-def _of_figure(claim, runs, paths):
+def _of_figure(claim: Any, runs: Any, paths: Any) -> "str | Comparison":
     """Returns a `Comparison`, or a text with the reason why there is none."""
     if not paths:
         return f"the figure `{claim.of}` was not made"
@@ -106,7 +123,9 @@ def _of_figure(claim, runs, paths):
     return statistics.compare_pairs(differences)
 
 
-def _of_runs(claim, study, runs, rows, folder):
+def _of_runs(
+    claim: Any, study: "Study", runs: Any, rows: Any, folder: "Path"
+) -> "Comparison | str":
     """Returns a `Comparison`, or a text with the reason why there is none."""
     split = study.report.split
     rows = [row for row in rows if row[split] is not None]
@@ -124,7 +143,9 @@ def _of_runs(claim, study, runs, rows, folder):
     )
 
 
-def _verdict(claim, comparison, corrected_p, number, one_seed):
+def _verdict(
+    claim: Any, comparison: Any, corrected_p: Any, number: Any, one_seed: Any
+) -> "Verdict":
     least = (claim.printed or 0.0) / 2 / sentences.scale(claim)
     _, upper = comparison.interval(1 - LEVEL / number)
     verdict = TOO_SMALL
@@ -138,12 +159,12 @@ def _verdict(claim, comparison, corrected_p, number, one_seed):
     return Verdict(claim, verdict, sentence, comparison, corrected_p)
 
 
-def claim_rows(verdicts):
+def claim_rows(verdicts: Any) -> list[dict[str, Any]]:
     """Returns the rows of `claims.csv`, a dict for each verdict."""
     return [_row(verdict) for verdict in verdicts]
 
 
-def _row(verdict):
+def _row(verdict: Any) -> dict[str, Any]:
     claim, comparison = verdict.claim, verdict.comparison
     row = {
         "says": claim.says,
@@ -169,7 +190,7 @@ def _row(verdict):
     }
 
 
-def _known(number):
+def _known(number: Any) -> Any | None:
     return None if number != number else number
 
 

@@ -1,10 +1,15 @@
 """Finds the pairs of rows that a claim compares in a figure's table."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
 
-def figure_differences(claim, paths, keys):
+def figure_differences(
+    claim: Any, paths: Sequence[Any], keys: Sequence[str]
+) -> Any:
     """Returns the differences of a claim about a figure's tables.
 
     Two rows, one of each side, form a pair if they agree in all columns that
@@ -48,7 +53,7 @@ def figure_differences(claim, paths, keys):
     )
 
 
-def _by_runs(differences, places):
+def _by_runs(differences: dict[str, Any], places: Any) -> list[float]:
     """Returns the mean difference of each pair of runs.
 
     Args:
@@ -64,7 +69,7 @@ def _by_runs(differences, places):
     return [float(np.mean(values)) for values in groups.values()]
 
 
-def _has(wanted, table):
+def _has(wanted: Any, table: Any) -> np.ndarray:
     """Returns whether each row has the wanted values."""
     found = np.ones(len(table), bool)
     for key, values in wanted.items():
@@ -77,14 +82,14 @@ def _has(wanted, table):
     return found
 
 
-def _number(text):
+def _number(text: Any) -> float | None:
     try:
         return float(text)
     except ValueError:
         return None
 
 
-def _pair_columns(sides, compared, keys):
+def _pair_columns(sides: Any, compared: dict[str, Any], keys: Any) -> list[Any]:
     """Returns the columns in which both rows of a pair must agree."""
     first, second = sides
     both = pd.concat(sides)
@@ -97,13 +102,16 @@ def _pair_columns(sides, compared, keys):
     ]
 
 
-def _is_measured(column):
+def _is_measured(column: Any) -> bool:
     """Returns whether a column holds numbers with decimals, unlike keys."""
-    numbers = [_number(value) for value in column if value]
-    return None not in numbers and any(not n.is_integer() for n in numbers)
+    cells = [value for value in column if value]
+    numbers = [n for n in map(_number, cells) if n is not None]
+    return len(numbers) == len(cells) and any(
+        not n.is_integer() for n in numbers
+    )
 
 
-def _means(side, keys, value):
+def _means(side: Any, keys: Any, value: Any) -> dict[Any, float]:
     """Returns a dict from values of the keys to the mean of matching rows."""
     groups = {}
     rows = map(tuple, side[keys].to_numpy().tolist())

@@ -1,10 +1,15 @@
 """Writes the sentences of verdicts on claims."""
 
+from collections.abc import Iterator
+from typing import Any
+
 from tf_adapters.launch.progress_lines import counted
 from tf_adapters.papers.studies.grid.settings import label_of
 
 
-def explain(claim, verdict, comparison, corrected_p, one_seed):
+def explain(
+    claim: Any, verdict: Any, comparison: Any, corrected_p: Any, one_seed: bool
+) -> str:
     """Returns a verdict as a sentence, with its numbers.
 
     Args:
@@ -30,12 +35,12 @@ def explain(claim, verdict, comparison, corrected_p, one_seed):
     return f"{text}.{_caveat(comparison, one_seed)}"
 
 
-def scale(claim):
+def scale(claim: Any) -> int:
     """Returns the factor for display: 100 for metrics, 1 for other values."""
     return 1 if claim.of else 100
 
 
-def _interval(claim, comparison):
+def _interval(claim: Any, comparison: Any) -> str:
     low, high = (end * scale(claim) for end in comparison.interval())
     if comparison.is_alone:
         return "no interval and no p, since there is one difference only"
@@ -45,7 +50,7 @@ def _interval(claim, comparison):
     return f"95 % interval {low:{form}} to {high:{form}}"
 
 
-def _evidence(claim, comparison):
+def _evidence(claim: Any, comparison: Any) -> Iterator[str]:
     """Yields phrases on the evidence for a verdict."""
     if comparison.seeds is None:
         pairs = counted(comparison.pairs, "pair")
@@ -56,7 +61,7 @@ def _evidence(claim, comparison):
     yield counted(comparison.examples, "example")
 
 
-def _caveat(comparison, one_seed):
+def _caveat(comparison: Any, one_seed: Any) -> str:
     if comparison.all_alike:
         return " Both sides answer every example alike."
     if comparison.seeds == 1:
@@ -72,10 +77,10 @@ def _caveat(comparison, one_seed):
     return ""
 
 
-def _number(value, claim):
+def _number(value: Any, claim: Any) -> str:
     unit = f" in {claim.value}" if claim.of else " points"
     return (f"{value:.3g}" if claim.of else f"{value:.1f}") + unit
 
 
-def _p(value):
+def _p(value: Any) -> str:
     return "< 0.001" if value < 0.001 else f"= {value:.3f}"

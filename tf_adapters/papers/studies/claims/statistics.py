@@ -11,7 +11,13 @@ the small number of seeds (docs/studies.md).
 """
 
 import collections
+from collections.abc import Callable
+from collections.abc import Hashable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -45,16 +51,18 @@ class Comparison:
     examples: int = 0
 
     @property
-    def all_alike(self):
+    def all_alike(self) -> bool:
         """Whether the sides are equal on every sample of the examples."""
         return self.difference == 0 and self.error == 0
 
     @property
-    def is_alone(self):
+    def is_alone(self) -> bool:
         """Whether this compares a single pair without predictions."""
         return self.seeds is None and self.pairs == 1
 
-    def interval(self, confidence=CONFIDENCE):
+    def interval(
+        self, confidence: Any = CONFIDENCE
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Returns both ends of a confidence interval, NaN if unknown."""
         width = self.error * stats.t.ppf((1 + confidence) / 2, self.freedom)
         return self.difference - width, self.difference + width
@@ -78,20 +86,22 @@ class Pair:
             their seed. `None` if each pair varies independently.
     """
 
-    setting: object
-    examples: object
+    setting: Hashable
+    examples: Hashable
     count: int
-    high: object
-    low: object
-    group: object = None
-    sample: object = None
+    high: Callable[[np.ndarray], np.ndarray]
+    low: Callable[[np.ndarray], np.ndarray]
+    group: Hashable = None
+    sample: Hashable = None
 
-    def differences(self, counts):
+    def differences(self, counts: np.ndarray) -> np.ndarray:
         """Returns the difference for each draw."""
         return self.high(counts) - self.low(counts)
 
 
-def bootstrap(pairs, draws=2000, seed=0):
+def bootstrap(
+    pairs: Sequence[Any], draws: int = 2000, seed: int = 0
+) -> "Comparison":
     """Returns the `Comparison` of pairs whose predictions are stored.
 
     The difference is the mean over settings of the mean over their seeds. Its
@@ -129,18 +139,20 @@ def bootstrap(pairs, draws=2000, seed=0):
     )
 
 
-def _sample(number, pair):
+def _sample(number: Any, pair: Any) -> Any:
     return number if pair.sample is None else pair.sample
 
 
-def _least_seeds(pairs):
+def _least_seeds(pairs: Iterable[Any]) -> int:
     samples = collections.defaultdict(set)
     for number, pair in enumerate(pairs):
         samples[pair.setting].add(_sample(number, pair))
     return min(map(len, samples.values()))
 
 
-def _draw(pairs, weights, sets, draws, generator):
+def _draw(
+    pairs: Iterable[Any], weights: Any, sets: Any, draws: int, generator: Any
+) -> np.ndarray:
     """Returns the difference in each bootstrap sample."""
     drawn = np.zeros(draws)
     for examples, count in sets.items():
@@ -158,7 +170,7 @@ def _draw(pairs, weights, sets, draws, generator):
     return drawn
 
 
-def _counts(draws, count, generator):
+def _counts(draws: int, count: Any, generator: Any) -> np.ndarray:
     """Returns how often each bootstrap sample has each example."""
     places = generator.integers(count, size=(draws, count))
     places += count * np.arange(draws)[:, None]
@@ -166,7 +178,7 @@ def _counts(draws, count, generator):
     return counts.reshape(draws, count)
 
 
-def _of_seeds(pairs, shares):
+def _of_seeds(pairs: Sequence[Any], shares: Any) -> Iterator[tuple[Any, int]]:
     """Yields the variance and degrees of freedom that each group adds.
 
     Args:
@@ -183,7 +195,7 @@ def _of_seeds(pairs, shares):
             yield variance, len(sums) - 1
 
 
-def _add(parts):
+def _add(parts: Any) -> tuple[float, float]:
     """Returns a sum's standard error and degrees of freedom (Satterthwaite)."""
     variance = sum(part for part, _ in parts)
     if variance == 0:
@@ -192,13 +204,13 @@ def _add(parts):
     return float(np.sqrt(variance)), float(variance**2 / spread)
 
 
-def _p_of_t(difference, error, freedom):
+def _p_of_t(difference: Any, error: Any, freedom: Any) -> float:
     if error == 0:
         return 1.0 if difference == 0 else 0.0
     return float(2 * stats.t.sf(abs(difference) / error, freedom))
 
 
-def compare_pairs(differences):
+def compare_pairs(differences: Sequence[Any]) -> "Comparison":
     """Returns the `Comparison` of pairs without stored predictions.
 
     p and the interval come from a paired t test. With one pair, or with equal
@@ -218,7 +230,7 @@ def compare_pairs(differences):
     return Comparison(mean, error, float(count - 1), p, count)
 
 
-def holm(p_values):
+def holm(p_values: Any) -> list[float]:
     """Returns p values corrected for their number by Holm's method (1979).
 
     At a level of 5 %, the chance of any false positive is at most 5 %.

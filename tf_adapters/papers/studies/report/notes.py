@@ -1,6 +1,7 @@
 """Writes sentences for a study's report: units, and provenance of its runs."""
 
 import collections
+from typing import Any
 
 import pandas as pd
 
@@ -12,7 +13,7 @@ PRINTED_AND_MEASURED = (
 )
 
 
-def units(split):
+def units(split: Any) -> str:
     """Returns three sentences that explain the numbers in a study's table."""
     return (
         f"100 x the metric on {split}, mean ± sample standard deviation over "
@@ -21,7 +22,7 @@ def units(split):
     )
 
 
-def provenance_note(rows):
+def provenance_note(rows: list[dict[str, Any]]) -> list[str]:
     """Returns sentences on the provenance of the finished runs.
 
     Args:
@@ -47,7 +48,7 @@ def provenance_note(rows):
     ]
 
 
-def _counts(rows, key):
+def _counts(rows: Any, key: Any) -> str:
     counts = collections.Counter(str(row[key] or "unknown") for row in rows)
     if len(counts) == 1:
         return next(iter(counts))

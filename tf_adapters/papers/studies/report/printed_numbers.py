@@ -1,8 +1,12 @@
 """Compares the numbers that a paper prints with measured numbers."""
 
 import collections
+from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
 import statistics
+from typing import TYPE_CHECKING
+from typing import Any
 
 import pandas as pd
 
@@ -10,6 +14,10 @@ from tf_adapters.papers.studies.grid import paper
 from tf_adapters.papers.studies.grid import report_keys
 from tf_adapters.papers.studies.grid import settings as study_settings
 from tf_adapters.papers.studies.report import frames
+
+if TYPE_CHECKING:
+    from tf_adapters.launch.planned_run import Run
+    from tf_adapters.papers.studies.grid.declaration import Study
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +43,9 @@ class PrintedNumber:
     runs: int
 
 
-def find_printed_numbers(study, runs, rows):
+def find_printed_numbers(
+    study: "Study", runs: "Sequence[Run]", rows: list[dict[str, Any]]
+) -> list[Any]:
     """Returns a `PrintedNumber` for each number of `expected`, row by row.
 
     Args:
@@ -58,7 +68,9 @@ def find_printed_numbers(study, runs, rows):
     ]
 
 
-def _row(study, expected, known):
+def _row(
+    study: "Study", expected: Any, known: Any
+) -> "Iterator[PrintedNumber]":
     label = study_settings.label_of(expected.runs)
     columns = [str(column) for column in study.expected.columns]
     errors = expected.errors or [None] * len(columns)
@@ -73,7 +85,7 @@ def _row(study, expected, known):
         yield PrintedNumber(label, column, number, error, *measured)
 
 
-def _by_column(report, wanted, known):
+def _by_column(report: Any, wanted: Any, known: Any) -> dict[Any, list[Any]]:
     """Returns a dict from column to the metrics of a row's runs, in points."""
     values = collections.defaultdict(list)
     for row, settings in known:
@@ -86,14 +98,14 @@ def _by_column(report, wanted, known):
     return values
 
 
-def _summary(values):
+def _summary(values: Any) -> tuple[Any, ...]:
     if not values:
         return None, None, 0
     deviation = statistics.stdev(values) if len(values) > 1 else None
     return statistics.fmean(values), deviation, len(values)
 
 
-def _average(columns):
+def _average(columns: Any) -> tuple[Any, ...]:
     """Returns the mean of the columns' means if no column is empty."""
     runs = min(map(len, columns), default=0)
     if runs == 0:
@@ -101,7 +113,7 @@ def _average(columns):
     return statistics.fmean(map(statistics.fmean, columns)), None, runs
 
 
-def as_frame(found):
+def as_frame(found: Sequence[Any]) -> Any:
     """Returns a `DataFrame` of texts, with two rows for each row of the paper.
 
     Args:
@@ -122,12 +134,12 @@ def as_frame(found):
     return table.rename(columns={"row": "", "kind": ""})
 
 
-def _measured(one):
+def _measured(one: Any) -> str:
     text = _cell(one.measured, one.deviation)
     return f"{text} ({one.runs})" if one.runs else text
 
 
-def _cell(value, spread):
+def _cell(value: Any, spread: Any) -> str:
     if value is None:
         return "-"
     return f"{value:.1f}" if spread is None else f"{value:.1f} ± {spread:.1f}"

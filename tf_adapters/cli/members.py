@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import settings as config_settings

@@ -161,7 +161,17 @@ def _features(
         if isinstance(targets, tf.RaggedTensor):
             targets = padded(targets, IGNORED)
         features["targets"] = targets
+    if examples.token_vectors is not None:
+        vectors = _token_vectors(examples.token_vectors, safe_indices, length)
+        features[examples.token_vectors.name] = vectors
     return features
+
+
+def _token_vectors(vectors: Any, indices: Any, length: Any) -> tf.Tensor:
+    """Returns the stored vectors of a batch, `(part, length, width)`."""
+    found = tf.numpy_function(vectors.read, [indices, length], vectors.dtype)
+    length = length if isinstance(length, int) else None
+    return tf.ensure_shape(found, [indices.shape[0], length, vectors.width])
 
 
 def _hidden(

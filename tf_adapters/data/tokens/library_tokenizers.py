@@ -6,6 +6,8 @@ the characters of each token, and can be stored as `tokenizer.json`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import keras_hub
 import tokenizers
 from tokenizers import models
@@ -120,7 +122,7 @@ def _unigram(
     return built
 
 
-def _spelled(piece) -> str:
+def _spelled(piece: Any) -> str:
     """Returns a piece as it is written in texts; special ones never are."""
     is_text = piece.type in (piece.NORMAL, piece.USER_DEFINED)
     return piece.piece if is_text else _NEVER + piece.piece
@@ -137,7 +139,7 @@ def without_nul() -> normalizers.Normalizer:
     return normalizers.Replace("\0", "")
 
 
-def _rules(spec) -> list[normalizers.Normalizer]:
+def _rules(spec: Any) -> list[normalizers.Normalizer]:
     """Returns the normalizers of SentencePiece's rules."""
     if spec.name in _RULES:
         return [rule() for rule in _RULES[spec.name]]

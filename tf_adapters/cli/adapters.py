@@ -38,7 +38,7 @@ def print_adapters(
     print(_list(arguments[0]))
 
 
-def _list(folder: Path) -> str:
+def _list(folder: Any) -> str:
     # Imported here, so that --help is fast.
     from tf_adapters.interop import hub
     from tf_adapters.interop import hub_address

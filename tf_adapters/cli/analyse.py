@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -39,7 +38,7 @@ def _run(arguments: Sequence[str]) -> None:
         print(path)
 
 
-def _write(make: Callable[..., Any], one: Any, options: Any) -> Iterator[Any]:
+def _write(make: Any, one: Any, options: Any) -> Iterator[Any]:
     """Prints and writes the results; yields the paths of the files."""
     table = one.table(options)
     output = options.output or f"{options.folders[0]}/{options.name}"

@@ -1,6 +1,5 @@
 """Exit statuses, and the errors that are reported without a traceback."""
 
-from collections.abc import Callable
 import errno
 import os
 import re
@@ -34,7 +33,7 @@ _IN_A_GRAPH = re.compile(
 )
 
 
-def exit_status(command: Callable[..., Any] | None, *arguments: Any) -> Any:
+def exit_status(command: Any, *arguments: Any) -> Any:
     """Runs a command, reports its error, and returns the exit status.
 
     Args:
@@ -69,7 +68,7 @@ def exit_status(command: Callable[..., Any] | None, *arguments: Any) -> Any:
         return getattr(error, "exit_status", 130)
 
 
-def error_sentence(error: Exception) -> Any:
+def error_sentence(error: Any) -> Any:
     """Returns the message to show to the user for an error, or `None`.
 
     `None` means that the error is a bug of this program, whose traceback is

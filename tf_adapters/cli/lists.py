@@ -9,7 +9,7 @@ from tf_adapters.config import presets
 from tf_adapters.report import content
 
 
-def _text(header: Any, rows: list[dict[str, Any]]) -> str:
+def _text(header: Any, rows: Any) -> str:
     return content.as_text(content.ReportTable("", header, rows))
 
 

@@ -19,7 +19,9 @@ def _trains_members(config: Config) -> bool:
     from tf_adapters import methods
 
     is_fusion = isinstance(config.method, methods.Fusion)
-    return is_fusion and not config.method.adapters and config.members.tasks
+    return bool(
+        is_fusion and not config.method.adapters and config.members.tasks
+    )
 
 
 def check_members_train(config: Config, model_dir: Path) -> None:

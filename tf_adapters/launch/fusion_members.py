@@ -35,8 +35,6 @@ from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import task_data
 
 if TYPE_CHECKING:
-    import os
-
     from tf_adapters.config.settings import Config
     from tf_adapters.launch.planned_run import Run
 
@@ -203,7 +201,7 @@ def _train_missing(
 def _with_adapters(
     config: Config,
     runs: Sequence[Run],
-    folders: Sequence[str | os.PathLike[str]],
+    folders: Sequence[Path],
 ) -> Config:
     """Returns the configuration of the fusion with its trained members."""
     adapters, encoder = [], config.encoder

@@ -1,5 +1,6 @@
 """Trains a run of a study with the command, in a separate process."""
 
+from collections.abc import Sequence
 import os
 from pathlib import Path
 import shlex
@@ -63,7 +64,9 @@ class ProcessRunner:
         program: See `train_flags`. Default: the training command.
     """
 
-    def __init__(self, processes: int = 1, program: str = COMMAND) -> None:
+    def __init__(
+        self, processes: int = 1, program: Sequence[str] = COMMAND
+    ) -> None:
         self.program = program
         threads = None
         if processes > 1:

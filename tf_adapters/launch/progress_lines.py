@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tf_adapters.launch.planned_run import Run
 
 
-def what_is_there(found: dict[str, Any] | None, folder: Path) -> str:
+def what_is_there(found: Any, folder: Path) -> str:
     """Returns a line that counts finished runs here and in other studies.
 
     Args:
@@ -37,9 +37,7 @@ def what_is_there(found: dict[str, Any] | None, folder: Path) -> str:
     return f"{words}; {len(others)} of the finished ones come from {names}"
 
 
-def warn_of_other_data(
-    runs: Sequence[Run], found: dict[str, Any] | None
-) -> None:
+def warn_of_other_data(runs: Sequence[Run], found: Any) -> None:
     """Prints which finished runs read their data from another folder.
 
     Args:

@@ -5,6 +5,7 @@ study's folder and the data must be on a shared file system on which `flock`
 works across nodes.
 """
 
+from collections.abc import Sequence
 import os
 from pathlib import Path
 import threading
@@ -48,7 +49,7 @@ class RayRunner:
         address: str | None = None,
         cpus: int = 1,
         gpus: float = 0.0,
-        program: str = process_runner.COMMAND,
+        program: Sequence[str] = process_runner.COMMAND,
     ) -> None:
         self.program = program
         self.asked = {"CPU": cpus, "GPU": gpus}
@@ -122,7 +123,7 @@ class RayRunner:
                 ray.cancel(task)
 
 
-def _connect(address: str) -> None:
+def _connect(address: str | None | None) -> None:
     options = {"ignore_reinit_error": True}
     if address is None:
         # Do not let Ray send usage statistics about a cluster that we start.

@@ -15,7 +15,6 @@ from tf_adapters.text import defaults
 
 if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
-    from tf_adapters.methods.method import Method
 
 
 METHODS = ("pfeiffer", "houlsby", "lora")
@@ -56,7 +55,7 @@ class Space:
         """Whether the learning rate is searched."""
         return "train.learning_rate" not in self._given
 
-    def size_of(self, method: "Method") -> str | None:
+    def size_of(self, method: str) -> str | None:
         """Returns the name of the size to search for a method, or `None`."""
         from tf_adapters import methods
 
@@ -70,9 +69,11 @@ class Space:
             return None
         return next((size for size in SIZES if size in fields), None)
 
-    def usual(self, method: "Method") -> "dict[str, Method | str]":
+    def usual(self, method: str) -> dict[str, Any]:
         """Returns a dict of Optuna parameters that give a method's defaults."""
-        values = {"method": method} if len(self.methods) > 1 else {}
+        values: dict[str, Any] = (
+            {"method": method} if len(self.methods) > 1 else {}
+        )
         if self.has_rate:
             values["learning_rate_factor"] = 1.0
         size = self.size_of(method)

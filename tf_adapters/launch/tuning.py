@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import gc
 import math
-from pathlib import Path
 import time
 import traceback
 from typing import TYPE_CHECKING
@@ -36,7 +35,6 @@ from tf_adapters.runs import whole_run
 
 if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
-    from tf_adapters.methods.method import Method
     from tf_adapters.runs.task_data import TaskData
 
 
@@ -54,7 +52,7 @@ class Best:
         layer: Nested dict of the trial's settings.
         metric: Name of the metric by which trials are compared.
         value: Value of the metric on the validation split.
-        folder: Path of the trial's run folder.
+        folder: Any of the trial's run folder.
         trials: Number of all trials, including failed trials.
         failed: Number of failed trials.
     """
@@ -63,15 +61,15 @@ class Best:
     layer: dict
     metric: str
     value: float
-    folder: Path
+    folder: Any
     trials: int
     failed: int
 
 
 def search_settings(
     layers: Iterable[dict[str, Any]],
-    folder: Path,
-    trials: int = 20,
+    folder: Any,
+    trials: Any = 20,
     methods: Sequence[str] | None = None,
     overwrite: bool = False,
     source: Any = None,
@@ -80,7 +78,7 @@ def search_settings(
 
     Args:
         layers: Nested dicts of settings. Later ones override earlier ones.
-        folder: Path of the search's folder. If `None`, it is
+        folder: Any of the search's folder. If `None`, it is
             `runs/<task>_tune_<seed>`.
         trials: Number of trials, including earlier ones in the folder.
             Default: 20.
@@ -108,7 +106,7 @@ def search_settings(
         return _Search(space, data, opened, journal).run(trials)
 
 
-def _checked_config(space: dict[str, Any], method: "Method") -> "Config":
+def _checked_config(space: Any, method: Any) -> "Config":
     """Returns the checked `Config` of a method with its usual settings."""
     config = space.config({"method": {"name": method}})
     task_data.check_data_exists(config)
@@ -140,9 +138,9 @@ class _Search:
 
     def __init__(
         self,
-        space: dict[str, Any],
+        space: Any,
         data: "TaskData",
-        folder: Path,
+        folder: Any,
         journal: Any,
     ) -> None:
         self.space = space
@@ -166,7 +164,7 @@ class _Search:
             self._try(trial.number, self.space.suggest(trial), trials)
         return self._best()
 
-    def _resume(self, number: int, trials: Any) -> None:
+    def _resume(self, number: Any, trials: Any) -> None:
         """Resumes a trial whose process ended, or records it as failed."""
         layer, starts = self.folder.read_trial(number)
         if layer is None:
@@ -177,7 +175,7 @@ class _Search:
             self._try(number, layer, trials, starts)
 
     def _try(
-        self, number: int, layer: dict[str, Any], trials: Any, starts: int = 0
+        self, number: Any, layer: Any, trials: Any, starts: Any = 0
     ) -> None:
         """Trains one trial, then records and prints its result."""
         folder = self.folder.write_trial(number, layer, starts + 1)
@@ -213,7 +211,7 @@ class _Search:
         self.journal.fail(number)
         print(f"  trial {number + 1} failed: {reason}", flush=True)
 
-    def _train(self, layer: dict[str, Any], folder: Path) -> Any:
+    def _train(self, layer: Any, folder: Any) -> Any:
         """Returns the metric of a trial; trains unless the run is finished."""
         config = _without_test(resolve.build_method(self.space.config(layer)))
         fingerprints = self.data.fingerprints

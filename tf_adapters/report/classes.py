@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -80,7 +79,7 @@ def _mistakes(
     run: RunFiles,
     right: Any,
     predicted: Any,
-    names: Sequence[str],
+    names: list[str],
     sureness: Any,
 ) -> ReportTable:
     wrong = np.flatnonzero(right != predicted)
@@ -101,7 +100,7 @@ def _mistakes(
 
 
 def of_classes(
-    right: Any, predicted: Any, names: Sequence[str], unit: str = "rows"
+    right: Any, predicted: Any, names: list[str], unit: str = "rows"
 ) -> tuple[list[ReportTable], list[Picture]]:
     """Returns a confusion matrix and the precision, recall and F1 of classes.
 
@@ -131,7 +130,7 @@ def of_classes(
     return tables, [_picture(matrix, names, unit)]
 
 
-def _matrix(matrix: np.ndarray, names: Sequence[str]) -> ReportTable:
+def _matrix(matrix: np.ndarray, names: list[str]) -> ReportTable:
     rows = [
         [name, *map(int, counts)]
         for name, counts in zip(names, matrix, strict=True)
@@ -148,7 +147,7 @@ def _of_each(
     right: Any,
     predicted: Any,
     matrix: np.ndarray,
-    names: Sequence[str],
+    names: list[str],
     unit: str,
     note: str,
 ) -> ReportTable:
@@ -174,7 +173,7 @@ def _defined(value: Any) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _taken_for(matrix: np.ndarray, names: Sequence[str]) -> Iterator[str]:
+def _taken_for(matrix: np.ndarray, names: list[str]) -> Iterator[str]:
     """Yields, for each class, the wrong class that is predicted most often."""
     wrong = matrix - np.diag(np.diag(matrix))
     for counts in wrong:
@@ -182,7 +181,7 @@ def _taken_for(matrix: np.ndarray, names: Sequence[str]) -> Iterator[str]:
         yield f"{names[most]} ({counts[most]:,})" if counts[most] else "-"
 
 
-def _picture(matrix: np.ndarray, names: Sequence[str], unit: str) -> Picture:
+def _picture(matrix: np.ndarray, names: list[str], unit: str) -> Picture:
     caption = f"Confusion matrix: {unit} of each class by what was predicted."
     shown = np.arange(len(names))
     if len(names) > _MOST_IN_PICTURE:

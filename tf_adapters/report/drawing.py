@@ -6,7 +6,6 @@ Pictures are readable at the width of a column, and without colors.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from collections.abc import Sequence
 import itertools
 from typing import TYPE_CHECKING
 from typing import Any
@@ -70,8 +69,8 @@ def styles() -> Iterator[dict[str, str]]:
 
 def draw_bars(
     axes: Any,
-    series: Sequence[Any] | None,
-    step: int,
+    series: Any,
+    step: Any,
     width: float,
     **options: Any,
 ) -> list[Any]:
@@ -105,7 +104,7 @@ def draw_bars(
 
 
 def label_axes(
-    axes: Any, x: Any, y: Any, title: str = "", legend_outside: bool = False
+    axes: Any, x: Any, y: Any, title: Any = "", legend_outside: bool = False
 ) -> None:
     """Labels both axes, and adds a legend if anything drawn has a label.
 

@@ -95,7 +95,7 @@ def report_page(
 
 
 def _add(
-    parent: str,
+    parent: Any,
     tag: Any,
     text: str | None = None,
     attributes: Any = None,

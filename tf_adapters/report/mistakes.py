@@ -45,7 +45,7 @@ def text_columns(run: RunFiles) -> tuple[Any, ...]:
     return run.fields if len(run.fields) > 1 else ("text",)
 
 
-def texts_of(run: RunFiles, row: dict[str, Any]) -> list[Any]:
+def texts_of(run: RunFiles, row: int) -> list[Any]:
     """Returns the texts of a row; the words in a list are joined by spaces."""
     if run.rows is None:
         return []

@@ -19,7 +19,7 @@ _MOST_WITH_NUMBERS = 15
 _LONGEST_NAME = 18
 
 
-def draw_confusion(matrix: int, totals: int, names: Sequence[str]) -> Figure:
+def draw_confusion(matrix: Any, totals: int, names: list[str]) -> Figure:
     """Draws a confusion matrix.
 
     Cells are shaded by their share of all examples of the right class.

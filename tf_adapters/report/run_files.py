@@ -82,7 +82,7 @@ class RunFiles:
         return [str(n) for n in names] or [str(i) for i in range(count)]
 
 
-def read_run(folder: Path, split: str | None = None) -> "RunFiles":
+def read_run(folder: Any, split: str | None = None) -> "RunFiles":
     """Returns the `RunFiles` of a finished run, without rows.
 
     Args:
@@ -199,7 +199,7 @@ def with_rows(
 
 
 def _read_rows(
-    run: RunFiles, data_dir: "str | os.PathLike[str] | None"
+    run: "RunFiles", data_dir: "str | os.PathLike[str] | None"
 ) -> tuple[tuple[str, ...], Any]:
     """Returns the names of the texts in a row, and the rows of the split."""
     layer = resolve.load_for_one_machine(run.folder / "config.yaml")

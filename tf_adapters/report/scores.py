@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -21,7 +20,7 @@ THIS_RUN = "this run"
 
 
 def table_of_scores(
-    run: RunFiles, simplest: Any, name: str, more: Sequence[str] | None = ()
+    run: RunFiles, simplest: Any, name: str, more: Any = ()
 ) -> tuple[ReportTable, str]:
     """Returns the scores of a run and of a trivial prediction.
 

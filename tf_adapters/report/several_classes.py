@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -49,7 +48,7 @@ def several_classes_content(run: RunFiles) -> ReportContent:
     )
 
 
-def _of_each(right: Any, predicted: Any, names: Sequence[str]) -> ReportTable:
+def _of_each(right: Any, predicted: Any, names: list[str]) -> ReportTable:
     values = sklearn_metrics.precision_recall_fscore_support(
         right, predicted, zero_division=0
     )
@@ -66,7 +65,7 @@ def _mistakes(
     run: RunFiles,
     right: Any,
     predicted: Any,
-    names: Sequence[str],
+    names: list[str],
     probabilities: Any,
 ) -> ReportTable:
     """Returns a table of the rows with a wrong class.
@@ -90,5 +89,5 @@ def _mistakes(
     )
 
 
-def _set(there: Any, names: Sequence[str]) -> str:
+def _set(there: Any, names: list[str]) -> str:
     return ", ".join(names[i] for i in np.flatnonzero(there)) or "none"

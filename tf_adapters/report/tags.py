@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 import itertools
 from typing import TYPE_CHECKING
 from typing import Any
@@ -86,9 +85,7 @@ def _names(run: RunFiles, *tags: Any) -> list[str]:
     return names or sorted(set().union(*tags))
 
 
-def _entities(
-    compared: dict[str, Any], names: Sequence[str]
-) -> tuple[Any, ...]:
+def _entities(compared: dict[str, Any], names: list[str]) -> tuple[Any, ...]:
     """Returns two lists: one with a table of entities, one with a picture.
 
     The lists are empty if the tags do not mark entities.
@@ -116,7 +113,7 @@ def _entities(
     return [ReportTable("Entities", header, rows, note)], [picture]
 
 
-def _mark_entities(names: Sequence[str]) -> bool:
+def _mark_entities(names: list[str]) -> bool:
     """Returns whether tags mark entities, such as `B-PER`, `I-PER`, `O`."""
     return any(name.startswith(("B-", "I-")) for name in names)
 
@@ -141,7 +138,7 @@ def _mistakes(run: RunFiles, words: Any) -> ReportTable:
     )
 
 
-def _word(run: RunFiles, row: dict[str, Any], place: int) -> Any:
+def _word(run: RunFiles, row: int, place: Any) -> Any:
     if run.rows is None:
         return f"word {place}"
     (field,) = run.fields

@@ -11,7 +11,6 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.heads.temperature import fit_temperature
 
 if TYPE_CHECKING:
-    from tf_adapters.data.examples import Examples
     from tf_adapters.heads.head import Head
     from tf_adapters.runs.experiment import Experiment
 
@@ -39,7 +38,7 @@ def check_calibration(head: Head, settings: dict[str, Any] | None) -> None:
         )
 
 
-def calibrate(experiment: Experiment, validation: Examples) -> Any:
+def calibrate(experiment: Experiment, validation: Any) -> Any:
     """Fits the head's temperature and returns the new predictions.
 
     Args:

@@ -52,7 +52,7 @@ def resumable_checkpoint(folder: Path) -> Checkpoint | None:
 
 
 def of_stopped_command(
-    folder: Path, config: Config, data_fingerprint: dict[str, Any]
+    folder: Any, config: Config, data_fingerprint: dict[str, Any]
 ) -> Checkpoint | None:
     """Returns the `Checkpoint` of a stopped --overwrite command, or `None`.
 
@@ -84,7 +84,7 @@ def declared_config(folder: Path) -> Config | None:
 
 
 def finished_result(
-    folder: Path, config: Config, data_fingerprint: dict[str, Any]
+    folder: Any, config: Config, data_fingerprint: dict[str, Any]
 ) -> Any:
     """Returns the result of a finished run with this configuration, or `None`.
 
@@ -216,7 +216,7 @@ def _flat(config: Config) -> dict[str, Any]:
     return dataclass_config.flatten(resolve.to_dict(config))
 
 
-def folder_of_task(folder: Path, task: str) -> Path:
+def folder_of_task(folder: Path, task: Any) -> Path:
     """Returns a task's own run folder.
 
     Args:
@@ -250,7 +250,7 @@ def read_result(folder: Path) -> Any:
     return result
 
 
-def damaged_result(folder: Path, reason: str) -> ConfigError:
+def damaged_result(folder: Path, reason: Any) -> ConfigError:
     """Returns the `ConfigError` to raise for a damaged `result.json`."""
     return ConfigError(
         f"{Path(folder) / 'result.json'} is damaged: {reason}. Copy it again "

@@ -228,14 +228,14 @@ class Experiment:
         self._stack_on(None)
         return zero_shot_transfer.summarize(self.task, metrics)
 
-    def _stack_on(self, language: str) -> None:
+    def _stack_on(self, language: Any) -> None:
         """Puts the language's adapter, if any, below the trained adapter."""
         adapters = self.config.language_adapters
         if adapters:
             own = adapters.get(language, self.config.stack_on)
             composed_model.swap_adapters(self.model, own)
 
-    def predict(self, rows: list[dict[str, Any]]) -> str:
+    def predict(self, rows: list[dict[str, Any]]) -> list[Any]:
         """Returns a prediction for each row, as a dict; see `Head.decode`."""
         examples = self.examples(rows, labeled=False)
         outputs = self.trainer.predict(examples, "predicting")

@@ -96,7 +96,7 @@ class MergeTarget:
 
 def merge_runs(
     adapters: Sequence[Any],
-    model_dir: "str | os.PathLike[str]",
+    model_dir: Any,
     settings: Any,
     target: Any = None,
     overwrite: bool = False,
@@ -224,9 +224,7 @@ def _merge(
     return weights, model
 
 
-def _loss_on(
-    examples: "dict[str, Examples]", target: Any
-) -> Callable[..., Any]:
+def _loss_on(examples: Any, target: Any) -> Callable[..., Any]:
     """Returns a function that computes a model's mean loss on examples."""
     trainer_of = functools.cache(target.base.trainer_of)
 
@@ -237,7 +235,7 @@ def _loss_on(
     return loss
 
 
-def _as_one_batch(examples: "dict[str, Examples]") -> dict[str, Any]:
+def _as_one_batch(examples: Any) -> dict[str, Any]:
     examples = dataclasses.replace(examples, targets=None, masking=None)
     batch = batch_plan.Batch(
         np.arange(len(examples)), int(examples.lengths.max())

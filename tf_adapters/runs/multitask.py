@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 import contextlib
 import time
 from typing import TYPE_CHECKING
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
     from tf_adapters.config.settings import Config
-    from tf_adapters.data.examples import Examples
 
 
 def train_multitask(
@@ -116,8 +114,8 @@ def train_multitask(
 def _fit(
     experiments: dict[str, Experiment],
     model: Any,
-    folders: Sequence[str | os.PathLike[str]],
-    examples: dict[str, Examples],
+    folders: MultitaskFolders,
+    examples: Any,
 ) -> tuple[dict[str, Any], Any]:
     """Trains; returns the summary of `Loop.run` and the predictions."""
     config = folders.config
@@ -144,7 +142,7 @@ def _fit(
 def _results(
     experiments: dict[str, Experiment],
     model: Any,
-    folders: Sequence[str | os.PathLike[str]],
+    folders: MultitaskFolders,
     outcome: Any,
 ) -> dict[Any, dict[str, Any]]:
     """Returns a dict from task to its result, without the test splits."""

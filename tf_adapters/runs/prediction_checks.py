@@ -36,7 +36,7 @@ def _kind(
     kind = float if isinstance(value, int) else type(value)
     if kind is float:
         float(value)  # JSON allows integers that no array can hold.
-    elif kind is list:
+    elif isinstance(value, list):
         for one in value:
             _kind(one, inner=(int, float, str, types.NoneType))
     if not isinstance(value, inner):

@@ -130,7 +130,7 @@ def _lists(compared: dict[str, Any]) -> dict[str, Any]:
 
 
 def complete_predictions(
-    run_folder: Path, split: str, head: Any, compared: dict[str, Any]
+    run_folder: Any, split: str, head: Any, compared: dict[str, Any]
 ) -> None:
     """Stores predictions for a split, or adds lists to stored predictions.
 

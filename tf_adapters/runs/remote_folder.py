@@ -24,7 +24,7 @@ _PUSHED = ".pushed"
 _LAST = ("state.json", "result.json")
 
 
-def local(folder: Path) -> Path:
+def local(folder: Any) -> Path:
     """Returns the local folder of a run, with the files at its address.
 
     Args:
@@ -63,7 +63,7 @@ def _has_sibling_encoder(path: Path) -> bool:
     return encoder == resolve.SIBLING_ENCODER
 
 
-def address(path: Path) -> str:
+def address(path: Any) -> str:
     """Returns the path of a run's file as the user knows it, as a string.
 
     If the run folder has an address, the path starts with it.

@@ -13,14 +13,13 @@ from tf_adapters.runs.provenance import provenance
 
 if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
-    from tf_adapters.models.adapter_model import AdapterModel
     from tf_adapters.runs.run_folder import RunFolder
 
 
 _LOGGER = logging.getLogger(__name__)
 
 
-def facts(config: Config, model: AdapterModel) -> dict[str, Any]:
+def facts(config: Config, model: Any) -> dict[str, Any]:
     """Returns the part of a result that describes configuration and model.
 
     Args:

@@ -116,7 +116,7 @@ def read_records(path: Path) -> list[Any]:
     return [_record(path, *line) for line in enumerate(lines, 1)]
 
 
-def _record(path: Path, number: int, line: int) -> Any:
+def _record(path: Path, number: int, line: str) -> Any:
     try:
         record = parse_json(line)
     except UserError as error:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def open_run(
     strategy: Any,
-    folder: str | Path,
+    folder: Any,
     *arguments: Any,
     **options: Any,
 ) -> Any:

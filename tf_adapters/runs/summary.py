@@ -6,6 +6,7 @@ import collections
 from collections.abc import Callable
 import functools
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -17,7 +18,7 @@ from tf_adapters.runs import remote_folder
 from tf_adapters.tasks.task import Task
 
 if TYPE_CHECKING:
-    import os
+    pass
 
 
 # Larger labels are learned slowly. STS-B's labels, up to 5, train well.
@@ -104,7 +105,7 @@ def print_plan(
 
 
 def print_tasks(
-    result: dict[str, Any], config: Config, model_dir: str | os.PathLike[str]
+    result: dict[str, Any], config: Config, model_dir: Path
 ) -> None:
     """Prints the result of a run of several tasks."""
     for name, metrics in result["tasks"].items():
@@ -117,9 +118,7 @@ def print_tasks(
     _speed(result)
 
 
-def print_run(
-    result: dict[str, Any], config: Config, model_dir: str | os.PathLike[str]
-) -> None:
+def print_run(result: dict[str, Any], config: Config, model_dir: Path) -> None:
     """Prints the result of a run of one task."""
     print_evaluation(
         {k: result[k] for k in splits.EVALUATED if k in result}, config
@@ -139,9 +138,7 @@ def print_run(
         print_evaluation({"transfer": result["transfer"]}, config)
 
 
-def print_merge(
-    result: dict[str, Any], model_dir: str | os.PathLike[str]
-) -> None:
+def print_merge(result: dict[str, Any], model_dir: Path) -> None:
     """Prints the result of a merge of adapters."""
     print(f"validation: {_metrics(result['validation'])}")
     merged = result["merged"]
@@ -156,7 +153,7 @@ def print_merge(
 
 
 def print_search(
-    result: dict[str, Any], config: Config, model_dir: str | os.PathLike[str]
+    result: dict[str, Any], config: Config, model_dir: Path
 ) -> None:
     """Prints the result of the baseline without an encoder."""
     shown = {k: result[k] for k in splits.EVALUATED if k in result}

@@ -24,7 +24,6 @@ from tf_adapters.training.loop import Loop
 
 if TYPE_CHECKING:
     import os
-    from pathlib import Path
 
     from tf_adapters.config.settings import Config
     from tf_adapters.data.examples import Examples
@@ -41,7 +40,7 @@ def train_experiment(
     overwrite: bool = False,
     prepare: Callable[..., Any] | None = None,
     declared: Any = None,
-    tables: dict[str, Any] = (),
+    tables: Any = (),
 ) -> dict[str, Any]:
     """Trains, writes the run folder, and returns the result.
 
@@ -221,7 +220,7 @@ def evaluate_held_out(
     return metrics
 
 
-def _of_pretraining(folder: Path) -> dict[Any, Any]:
+def _of_pretraining(folder: Any) -> dict[Any, Any]:
     """Returns the loss of masked tokens before and after a pretraining.
 
     The dict also has the pretraining's duration, which this run's duration does

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -13,8 +14,6 @@ from tf_adapters.runs import remote_folder
 from tf_adapters.runs import training_run
 
 if TYPE_CHECKING:
-    import os
-
     from tf_adapters.config.settings import Config
     from tf_adapters.runs.task_data import TaskData
 
@@ -22,11 +21,11 @@ if TYPE_CHECKING:
 def train_run(
     config: Config,
     data: TaskData,
-    model_dir: str | os.PathLike[str],
+    model_dir: Path,
     test: bool = True,
     overwrite: bool = False,
     declared: Any = None,
-    tables: dict[str, Any] = (),
+    tables: Any = (),
 ) -> dict[str, Any]:
     """Pretrains if the configuration says so, trains, and returns the result.
 
@@ -57,7 +56,7 @@ def train_run(
 def _pretrained(
     config: Config,
     data: Any,
-    model_dir: str | os.PathLike[str],
+    model_dir: Path,
     overwrite: bool,
     declared: Any,
 ) -> Config:
@@ -76,9 +75,7 @@ def _pretrained(
     )
 
 
-def _check_workers_read(
-    config: Config, model_dir: str | os.PathLike[str]
-) -> None:
+def _check_workers_read(config: Config, model_dir: Path) -> None:
     is_elsewhere = remote_folder.address(model_dir) != str(model_dir)
     if is_elsewhere and config.distribution_strategy == "multi_worker_mirrored":
         raise ConfigError(

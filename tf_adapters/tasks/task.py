@@ -110,7 +110,8 @@ class Task:
     blank: str = ""
     folder: str = ""
     language: str = ""
-    languages: Languages | None = None
+    # `None` if the task has one language.
+    languages: Languages | Any = None
     train_task: "Task | None" = None
     id_field: str = ""
     file_stems: dict[str, str] = dataclasses.field(default_factory=dict)

@@ -24,7 +24,7 @@ _MASKED, _MASKED_OR_RANDOM = 0.8, 0.9
 def hide(
     masking: "Masking",
     features: dict[str, Any],
-    counts: int,
+    counts: Any,
     max_chosen: Any,
     draw: Any,
 ) -> dict[str, Any]:

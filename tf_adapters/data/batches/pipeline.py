@@ -45,7 +45,7 @@ def ragged(arrays: Any) -> Any:
 
 
 def dataset(
-    examples: Examples,
+    examples: Any,
     batches: Sequence[Batch],
     num_shards: int = 1,
     shards: Sequence[Any] = (0,),

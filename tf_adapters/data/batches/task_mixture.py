@@ -151,9 +151,7 @@ def _draw(
     return generator.choice(len(sizes), batches, p=shares)
 
 
-def _batches(
-    examples: Examples, start: int, plan: "list[Batch]", skip: int
-) -> Iterator[Any]:
+def _batches(examples: Any, start: int, plan: Any, skip: Any) -> Iterator[Any]:
     """Yields a task's batches endlessly, without batches of earlier epochs.
 
     Args:

@@ -13,13 +13,14 @@ Integers in TensorFlow Datasets are always ids; see `tfds_rows`.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 
 
-def class_id(value: object, labels: tuple[str, ...]) -> int | None:
+def class_id(value: object, labels: Any) -> int | None:
     """Returns the class id of a label, or `None` for no label.
 
     Args:

@@ -6,10 +6,8 @@ instead of UTF-8.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Sequence
 import csv
 import functools
 import itertools
@@ -82,7 +80,7 @@ def _encoding(header: Any, rest: Any) -> str:
     return _LATIN_1 if beyond else "utf-8"
 
 
-def _can_decode(line: int, encoding: str) -> bool:
+def _can_decode(line: Any, encoding: str) -> bool:
     try:
         line.decode(encoding)
     except UnicodeDecodeError:
@@ -121,7 +119,7 @@ def parse_csv(
             yield numbers[0], record
 
 
-def _next_record(reader: Callable[..., Any]) -> Any:
+def _next_record(reader: Any) -> Any:
     # The module's default limit, 131,072 characters, is too low for some texts.
     limit = csv.field_size_limit(sys.maxsize)
     try:
@@ -139,8 +137,8 @@ def parse_tsv(lines: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
 
 def with_header(
     records: Any,
-    problems: list[tuple[int, str]],
-    columns: Sequence[str] | None = (),
+    problems: Any,
+    columns: Any = (),
 ) -> Table:
     records = iter(records)
     if not columns:
@@ -149,7 +147,7 @@ def with_header(
 
 
 def _fields(
-    records: Any, columns: Sequence[str] | None, problems: list[tuple[int, str]]
+    records: Any, columns: Any, problems: list[tuple[int, str]]
 ) -> Iterator[tuple[Any, dict[bytes, bytes]]]:
     for number, record in records:
         if not record:

@@ -44,7 +44,7 @@ def read_file(path: Path, text_field: str | None = None) -> Table:
     return table
 
 
-def open_file(path: Path, text_field: str | None = None) -> Table:
+def open_file(path: Any, text_field: str | None = None) -> Table:
     """Opens a file in the format that matches the ending of its name.
 
     - `.jsonl`: a JSON object on each line.
@@ -143,7 +143,7 @@ def read_glue_file(path: Path, task: Task) -> Table:
         A `Table` with the task's own field names. The label's field is missing
         if the file has no labels.
     """
-    layout = task.glue
+    layout: Any = task.glue
     headerless = layout.headerless_columns
     if Path(path).stem.startswith("test"):
         headerless = ()

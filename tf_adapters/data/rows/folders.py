@@ -10,8 +10,6 @@ from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
 
 if TYPE_CHECKING:
-    import os
-
     from tf_adapters.tasks.task import Task
 
 
@@ -48,17 +46,13 @@ def _stems(task: Task, split: str) -> dict[str, Any]:
     )
 
 
-def glue_folder(
-    task: Task, data_dir: str | os.PathLike[str] | None
-) -> Path | None:
+def glue_folder(task: Task, data_dir: Any) -> Path | None:
     """Returns a task's folder in GLUE's download, or `None`."""
     folder = Path(data_dir) / task.glue.folder if task.glue else None
     return folder if folder and folder.is_dir() else None
 
 
-def local_folder(
-    task: Task, data_dir: str | os.PathLike[str] | None
-) -> Path | None:
+def local_folder(task: Task, data_dir: Any) -> Path | None:
     """Returns the folder with a task's local files, or `None`.
 
     For a task in a language, the folder's name can have a suffix after `_`,
@@ -94,7 +88,7 @@ def _holds_prepared(task: Task, folder: Path) -> bool:
     )
 
 
-def layout(task: Task, folder: Path) -> str:
+def layout(task: Task, folder: Any) -> str:
     """Returns the possible paths of a task's files, a text for errors."""
     name = task.folder or task.name
     text = f"{folder}/{name}/{{train,dev,test}}.jsonl (or .csv, .tsv)"

@@ -25,7 +25,7 @@ _BLANKS = re.compile(r"[ \t\n\r\f\v]+")
 _NO_TAG = "_"
 
 
-def list_of_texts(fields: dict[str, Any], field: str, task: Task) -> list[Any]:
+def list_of_texts(fields: Any, field: str, task: Task) -> list[Any]:
     """Returns the list of texts in a row.
 
     Choices are a list, a list as JSON (in CSV and TSV), or the values of

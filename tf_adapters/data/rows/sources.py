@@ -6,7 +6,6 @@ prepared by TensorFlow Datasets; without `data_dir`, TensorFlow Datasets.
 """
 
 from collections.abc import Callable
-from collections.abc import Sequence
 import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING
@@ -26,7 +25,6 @@ from tf_adapters.tasks.task import Task
 
 if TYPE_CHECKING:
     import os
-    from pathlib import Path
 
 
 _BUILTIN = "builtin:"
@@ -144,8 +142,8 @@ def _own_file(task: Task, split: str) -> "Source":
 def _in_folder(
     task: Task,
     split: str,
-    folder: "Path",
-    names: Sequence[str] | None,
+    folder: Any,
+    names: Any,
     read: Any,
 ) -> "Source":
     for file in (folder / name for name in names):

@@ -39,7 +39,7 @@ def parse_squad(text: str) -> list[tuple[int, dict[Any, Any]]]:
     return list(enumerate(questions, 1))
 
 
-def parse_answers(value: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
+def parse_answers(value: Any) -> list[dict[str, Any]] | None:
     """Returns answers as a list of dicts, or `None` if there are none.
 
     Args:

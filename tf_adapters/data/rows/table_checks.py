@@ -7,7 +7,6 @@ numbers, or numbers with a fraction, raise an error that suggests regression.
 from __future__ import annotations
 
 import collections
-from collections.abc import Sequence
 import dataclasses
 import itertools
 import logging
@@ -157,9 +156,7 @@ def _check_whole(numbers: Any, counts: Any, where: str) -> None:
         )
 
 
-def _check_repeated(
-    names: Sequence[str] | None, where: str, has_validation: Any
-) -> None:
+def _check_repeated(names: Any, where: str, has_validation: Any) -> None:
     """Raises an error if values rarely repeat, as in ids, texts or dates."""
     total = names.total()
     are_many = len(names) > _MOST_NUMBERS and 2 * len(names) > total
@@ -171,7 +168,7 @@ def _check_repeated(
         )
 
 
-def _warn_of_spellings(names: Sequence[str] | None, where: str) -> None:
+def _warn_of_spellings(names: Any, where: str) -> None:
     spellings = collections.defaultdict(list)
     for name in names:
         spellings[name.strip().casefold()].append(name)

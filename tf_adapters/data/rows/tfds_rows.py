@@ -36,7 +36,7 @@ def default_directory() -> str:
     return os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
 
 
-def find_prepared(task: Task, directory: Path) -> Path | None:
+def find_prepared(task: Task, directory: Any) -> Path | None:
     """Returns the newest prepared version of a task's data, or `None`.
 
     Args:

@@ -96,7 +96,7 @@ def _names(field: str, alias: Any) -> str:
 
 
 def _typed_row(
-    number: int, fields: Sequence[str], task: Task, labels: Sequence[str]
+    number: int, fields: Any, task: Task, labels: Sequence[str]
 ) -> tuple[dict[Any, Any], list[Any]]:
     row, problems = {}, []
     for field in task.text_fields:
@@ -122,7 +122,7 @@ def _typed_row(
     return row, problems
 
 
-def _text(fields: Sequence[str], field: str, task: Task) -> str:
+def _text(fields: Any, field: str, task: Task) -> str:
     alias = task.aliases.get(field)
     key = alias if field not in fields and alias in fields else field
     if key not in fields:
@@ -141,7 +141,7 @@ def _text(fields: Sequence[str], field: str, task: Task) -> str:
     return value
 
 
-def _label(fields: Sequence[str], task: Task, row: dict[str, Any]) -> Any:
+def _label(fields: Any, task: Task, row: Any) -> Any:
     value = fields.get(task.label_field)
     if value is None:
         value = fields.get(task.aliases.get(task.label_field))

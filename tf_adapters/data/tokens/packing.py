@@ -71,8 +71,8 @@ class TextPacker(Packer):
         self,
         texts_a: Sequence[str],
         texts_b: Any = None,
-        sequence_length: int | None = None,
-        is_pair: bool | None = None,
+        sequence_length: Any = None,
+        is_pair: Any = None,
     ) -> dict[str, Any]:
         """Packs a batch.
 

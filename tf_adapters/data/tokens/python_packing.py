@@ -25,7 +25,7 @@ class PythonPacker(Packer):
         self,
         texts_a: Sequence[str],
         texts_b: Any = None,
-        sequence_length: int | None = None,
+        sequence_length: Any = None,
     ) -> dict[str, np.ndarray]:
         """Packs a batch.
 

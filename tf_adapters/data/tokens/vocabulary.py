@@ -29,7 +29,7 @@ def continues_word(tokenizer: Any) -> np.ndarray:
     return marked if mark == _INSIDE else ~marked
 
 
-def token_texts(tokenizer: Any, size: Any) -> str:
+def token_texts(tokenizer: Any, size: Any) -> list[str]:
     """Returns the text of each token, a list by id.
 
     In byte-level BPE and SentencePiece, a token that begins a word includes the

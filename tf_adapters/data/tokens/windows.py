@@ -71,7 +71,7 @@ class Windows:
         return (self.count - 1) * self.step(room) + room
 
 
-def window_spans(count: Any, room: Any, stride: int | None) -> Iterator[Any]:
+def window_spans(count: Any, room: Any, stride: Any) -> Iterator[Any]:
     """Yields slices of at most `room` tokens that cover `count` tokens."""
     start = 0
     while start < count:

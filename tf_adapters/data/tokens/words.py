@@ -53,7 +53,7 @@ def unknown_id(tokenizer: Any) -> Any:
     return tokenizer.token_to_id(getattr(tokenizer, "oov_token", "<unk>"))
 
 
-def windows(lengths: int, room: Any) -> Iterator[Any]:
+def windows(lengths: Any, room: Any) -> Iterator[Any]:
     """Yields consecutive slices of the words; each fits into a window.
 
     A word that is longer than a window gets a slice of its own.

@@ -32,7 +32,7 @@ COLUMNS += ("difference", "standard_error", "seeds")
 
 
 def compare_methods(
-    hits: dict[str, Any], sizes: dict[str, Any], baseline: str
+    hits: Any, sizes: dict[str, Any], baseline: str
 ) -> pd.DataFrame:
     """Returns a `DataFrame` with `COLUMNS` and a row for each entry of `hits`.
 

@@ -25,7 +25,7 @@ _ARROWS = {"up": "↗", "down": "↘", "same": "→"}
 
 
 def improvements_of_means(
-    means: dict[str, Any],
+    means: Any,
     methods: Sequence[str],
     baselines: Sequence[str],
     threshold: float,

@@ -33,7 +33,7 @@ def sum_of_directions(before: np.ndarray, after: np.ndarray) -> Any:
     return np.sum(shifts / np.linalg.norm(shifts, axis=1)[:, None], axis=0)
 
 
-def agreement(sums: np.ndarray, counts: int, labels: Any) -> tuple[Any, ...]:
+def agreement(sums: Any, counts: Any, labels: Any) -> tuple[Any, ...]:
     """Returns the mean cosines between shifts of tokens from different texts.
 
     Args:

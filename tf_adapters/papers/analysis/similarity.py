@@ -61,7 +61,7 @@ def _unit(vectors: Any) -> Any:
 
 
 def drawn_tokens(
-    lengths: int, is_special: Callable[..., Any], number: int, seed: int = 0
+    lengths: Any, is_special: Callable[..., Any], number: int, seed: int = 0
 ) -> list[Any]:
     """Draws tokens and returns a list of `(text, position)`.
 
@@ -188,7 +188,8 @@ def _of_texts(
             f"Similarities are those of texts; task `{run.task.name}` has a "
             "list of texts in each row."
         )
-    ids = examples.token_ids.to_list()
+    ragged: Any = examples.token_ids
+    ids = ragged.to_list()
     special = set(experiment.packer.special_ids)
     places = drawn_tokens(
         [len(row) for row in ids],
@@ -197,10 +198,8 @@ def _of_texts(
     )
     untuned, _ = load_encoder(run.config.encoder)
     plain = adapt(untuned, methods.HeadOnly())
-    before, after = (
-        _vectors(model, experiment, examples, places)
-        for model in (plain, experiment.model)
-    )
+    before: Any = _vectors(plain, experiment, examples, places)
+    after: Any = _vectors(experiment.model, experiment, examples, places)
     pairs = zip(before, after, strict=True)
     for block, (one, other) in enumerate(pairs, start=1):
         yield block, similarity(one, other), len(places)

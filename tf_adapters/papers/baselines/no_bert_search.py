@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tf_adapters.config.settings import Config
-    from tf_adapters.papers.studies.grid.declaration import Study
     from tf_adapters.runs.task_data import TaskData
     from tf_adapters.tasks.task import Task
 
@@ -180,7 +179,7 @@ def _open_study(folder: Path, config: Config, fingerprint: Any) -> Any:
     return study
 
 
-def _finished(study: Study) -> Any:
+def _finished(study: Any) -> Any:
     import optuna
 
     return study.get_trials(states=[optuna.trial.TrialState.COMPLETE])
@@ -190,7 +189,7 @@ def _log(run: Any, trial: Any) -> None:
     run.log({"step": trial.number, "metric": trial.value, **trial.params})
 
 
-def _run_trial(study: Study, run: Any, data: Any, config: Config) -> None:
+def _run_trial(study: Any, run: Any, data: Any, config: Config) -> None:
     """Trains one network; keeps it if it is the best so far."""
     trial = study.ask()
     settings = no_bert_model.suggest(trial, config.search.space)

@@ -223,7 +223,7 @@ def run_searches(
     return results
 
 
-def split_words(text: Any) -> str:
+def split_words(text: Any) -> list[str]:
     """Returns a text's words and sequences of punctuation, in lower case."""
     return re.findall(r"\w+|[^\w\s]+", text.lower())
 

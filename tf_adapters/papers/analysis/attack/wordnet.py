@@ -34,7 +34,7 @@ class WordNet:
         UserError: If the folder lacks a file.
     """
 
-    def __init__(self, folder: Path = DEFAULT_FOLDER) -> None:
+    def __init__(self, folder: Any = DEFAULT_FOLDER) -> None:
         self.folder = Path(folder)
         read = {"index": _read_index, "data": Path.read_bytes}
         self._index, self._data = (

@@ -24,8 +24,6 @@ from tf_adapters.papers.analysis.support.analysis import ANALYSES
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tf_adapters.papers.analysis.support.analysis import Analysis
-
 
 def load_all() -> None:
     """Imports every analysis, which registers it in `ANALYSES`."""
@@ -132,7 +130,7 @@ def write_table_csv(table: pd.DataFrame, output: Any) -> Path:
 
 
 def write_picture(
-    one: Analysis, table: Any, output: Any, ending: str = "png"
+    one: Any, table: Any, output: Any, ending: str = "png"
 ) -> Path:
     """Draws an analysis's table; returns the path of the picture.
 

@@ -55,7 +55,7 @@ def styled(groups: Any) -> Iterator[tuple[Any, Any, dict[str, str]]]:
         yield name, rows, style
 
 
-def in_words(setting: Any) -> str:
+def in_words(setting: Any) -> Any:
     """Returns the label for a setting on an axis, by default its name."""
     return _IN_WORDS.get(setting, setting)
 

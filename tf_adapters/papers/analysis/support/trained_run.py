@@ -1,5 +1,6 @@
 """Loads finished runs for analyses, one at a time."""
 
+from collections.abc import Iterable
 import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,6 +86,6 @@ class RunsAnalysis(Analysis):
             rows += [(str(folder), *row) for row in self.rows(run, options)]
         return pd.DataFrame(rows, columns=self.columns)
 
-    def rows(self, run: Any, options: Any) -> None:
+    def rows(self, run: Any, options: Any) -> Iterable[tuple[Any, ...]]:
         """Returns the rows of a `TrainedRun`, without the first column."""
         raise NotImplementedError

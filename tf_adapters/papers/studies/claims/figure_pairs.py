@@ -7,9 +7,7 @@ import numpy as np
 import pandas as pd
 
 
-def figure_differences(
-    claim: Any, paths: Sequence[Any], keys: Sequence[str]
-) -> Any:
+def figure_differences(claim: Any, paths: Sequence[Any], keys: Any) -> Any:
     """Returns the differences of a claim about a figure's tables.
 
     Two rows, one of each side, form a pair if they agree in all columns that
@@ -89,7 +87,7 @@ def _number(text: Any) -> float | None:
         return None
 
 
-def _pair_columns(sides: Any, compared: dict[str, Any], keys: Any) -> list[Any]:
+def _pair_columns(sides: Any, compared: Any, keys: Any) -> list[Any]:
     """Returns the columns in which both rows of a pair must agree."""
     first, second = sides
     both = pd.concat(sides)

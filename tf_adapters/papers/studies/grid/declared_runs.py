@@ -92,7 +92,8 @@ def without_other_runs(study: Study, runs: Sequence[Run]) -> Study:
 
 def _cut_expected(study: Study, runs: Any) -> Expected | None:
     """Returns the printed numbers that belong to the runs, or `None`."""
-    expected, known = study.expected, _columns(study, runs)
+    expected: Any = study.expected
+    known = _columns(study, runs)
     kept = [i for i, c in enumerate(expected.columns) if str(c) in known]
     lacking = [c for c in expected.columns if str(c) not in known]
     if lacking == [paper.AVERAGE]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 if TYPE_CHECKING:
-    from tf_adapters.config.settings import Config
+    pass
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +125,7 @@ def encoder_size(name: str) -> "EncoderSize | None":
     return None
 
 
-def _of_huggingface(config: "Config") -> "EncoderSize | None":
+def _of_huggingface(config: dict[str, Any]) -> "EncoderSize | None":
     keys = ("num_hidden_layers", "hidden_size", "intermediate_size")
     if not all(isinstance(config.get(key), int) for key in keys):
         return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from pathlib import Path
 import textwrap
 from typing import TYPE_CHECKING
 from typing import Any
@@ -29,7 +30,7 @@ _NOTE = (
 )
 
 
-def list_studies(paths: Sequence[Any] | None = None) -> str:
+def list_studies(paths: Iterable[Path] | None = None) -> str:
     """Returns a text: a table of studies and blocks, and the missing data.
 
     Args:
@@ -64,7 +65,7 @@ def _makes(study: Study) -> str:
     return f"{PAPERS[study.paper]}: {', '.join(study.covers)}"
 
 
-def _numbers(cost: Any) -> tuple[str, Any]:
+def _numbers(cost: Any) -> tuple[str, ...]:
     seconds = (cost.two_core_seconds, cost.accelerator_seconds)
     return (str(cost.runs), *(_hours(s, cost.unknown) for s in seconds))
 

@@ -43,8 +43,8 @@ class Tables:
 def make_tables(
     study: "Study",
     runs: "Sequence[Run]",
-    results: dict[str, Any] | None,
-    errors: dict[str, Any],
+    results: Any,
+    errors: Any,
     folders: dict[str, Any] | None = None,
 ) -> "Tables":
     """Returns the `Tables` of a study.

@@ -16,9 +16,7 @@ _PROVENANCE = ("state", "validation", "test", "seconds", "commit", "device")
 _PROVENANCE += ("versions", "folder")
 
 
-def measured(
-    cells: list[dict[str, Any]], rows: Sequence[Any], column: Any
-) -> Any:
+def measured(cells: list[dict[str, Any]], rows: Any, column: Any) -> Any:
     """Returns the table as papers print it, with an average for each row.
 
     Args:

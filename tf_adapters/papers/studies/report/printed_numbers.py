@@ -68,9 +68,7 @@ def find_printed_numbers(
     ]
 
 
-def _row(
-    study: "Study", expected: Any, known: Any
-) -> "Iterator[PrintedNumber]":
+def _row(study: Any, expected: Any, known: Any) -> "Iterator[PrintedNumber]":
     label = study_settings.label_of(expected.runs)
     columns = [str(column) for column in study.expected.columns]
     errors = expected.errors or [None] * len(columns)

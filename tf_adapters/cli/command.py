@@ -71,7 +71,7 @@ class Command:
     usage: str
     examples: tuple[str, ...]
     groups: dict[str, tuple[str, ...]]
-    run: Callable[[typing.Any, dict, list], int | None]
+    run: Callable[[typing.Any, dict[str, Any], list[Any]], int | None]
     own_flags: tuple[Flag, ...] = ()
     defaults: dict[str, str] = dataclasses.field(default_factory=dict)
     common: tuple[str, ...] = ()

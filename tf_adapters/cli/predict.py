@@ -127,7 +127,7 @@ def _answers(
     model_dir: Path,
     rows: list[dict[str, Any]],
     task: Task,
-) -> str:
+) -> list[Any]:
     from tf_adapters.runs import finished_run
 
     # Libraries may print messages when they download or load files.

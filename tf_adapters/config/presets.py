@@ -103,7 +103,7 @@ def with_method_as_dict(layer: dict[str, Any]) -> dict[str, Any]:
     return layer
 
 
-def complete(method: dict[str, Any]) -> dict[Any, Any]:
+def complete(method: Any) -> dict[Any, Any]:
     """Adds the settings of a method's preset to the method's own settings.
 
     Args:
@@ -159,7 +159,7 @@ def preset_names() -> list[str]:
     return sorted(path.stem for path in PRESETS.glob("*.yaml"))
 
 
-def _load(name: str) -> dict[Any, Any]:
+def _load(name: Any) -> dict[Any, Any]:
     # Paths are unknown names, so that no file outside the folder is read.
     known = isinstance(name, str) and Path(name).name == name
     if known and os.path.isfile(PRESETS / f"{name}.yaml"):

@@ -77,9 +77,9 @@ class Examples:
             for the examples, or `None` (default).
     """
 
-    token_ids: list
-    segment_ids: list | None
-    targets: np.ndarray | list | None = None
+    token_ids: list[Any]
+    segment_ids: list[Any] | None
+    targets: np.ndarray | list[Any] | None = None
     pad_id: int = dataclasses.field(kw_only=True)
     counts: np.ndarray | None = None
     source: Any = None

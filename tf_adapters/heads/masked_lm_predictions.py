@@ -25,8 +25,8 @@ class MaskSource:
         texts: List with the text of each token id.
     """
 
-    ranks: list
-    texts: list
+    ranks: list[Any]
+    texts: list[Any]
 
     @property
     def counts(self) -> list[int]:

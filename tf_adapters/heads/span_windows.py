@@ -72,10 +72,10 @@ class WindowSource:
         windows: List of `Window`.
     """
 
-    rows: list
-    texts: list
-    offsets: list
-    windows: list
+    rows: list[Any]
+    texts: list[Any]
+    offsets: list[Any]
+    windows: list[Any]
 
 
 def make_window_source(

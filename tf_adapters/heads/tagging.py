@@ -254,8 +254,8 @@ class _Window:
 
 @dataclasses.dataclass(frozen=True)
 class _Source:
-    rows: list
-    windows: list
+    rows: list[Any]
+    windows: list[Any]
 
 
 def _lengths(tokens: list[np.ndarray]) -> list[int]:

@@ -45,8 +45,8 @@ class Row(typing.NamedTuple):
 
     theirs: str
     ours: str
-    to_ours: Callable = _unchanged
-    to_theirs: Callable = _unchanged
+    to_ours: Callable[..., Any] = _unchanged
+    to_theirs: Callable[..., Any] = _unchanged
 
 
 def by(
@@ -96,13 +96,13 @@ class Entry:
 
     method: type
     rows: tuple[Row, ...]
-    tensor_names: Callable
-    defaults: dict
-    where: dict = dataclasses.field(default_factory=dict)
-    needs: dict = dataclasses.field(default_factory=dict)
+    tensor_names: Callable[..., Any]
+    defaults: dict[str, Any]
+    where: dict[str, Any] = dataclasses.field(default_factory=dict)
+    needs: dict[str, Any] = dataclasses.field(default_factory=dict)
     ignored: tuple[str, ...] = ()
-    fixed: dict = dataclasses.field(default_factory=dict)
-    of_encoder: Callable = _nothing
+    fixed: dict[str, Any] = dataclasses.field(default_factory=dict)
+    of_encoder: Callable[..., Any] = _nothing
     hint: str = ""
 
     def fits(self, config: dict[str, Any]) -> bool:

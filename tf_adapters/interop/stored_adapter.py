@@ -30,7 +30,7 @@ class StoredAdapter:
     source: Any
     path: Path
     format: str
-    parsed: dict | None
+    parsed: dict[str, Any] | None
 
     @property
     def address(self) -> str | None:

@@ -201,7 +201,7 @@ def _train_missing(
 def _with_adapters(
     config: Config,
     runs: Sequence[Run],
-    folders: Sequence[Path],
+    folders: Sequence[Any],
 ) -> Config:
     """Returns the configuration of the fusion with its trained members."""
     adapters, encoder = [], config.encoder

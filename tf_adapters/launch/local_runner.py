@@ -51,7 +51,7 @@ class RunOutcome:
     """
 
     run: planned_run.Run
-    result: dict | None
+    result: dict[str, Any] | None
     error: str
     seconds: float
 

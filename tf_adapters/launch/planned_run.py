@@ -31,10 +31,10 @@ class Run:
     """
 
     id: str
-    point: dict
+    point: dict[str, Any]
     config: resolve.Config
-    metrics: dict
-    settings: dict = dataclasses.field(default_factory=dict)
+    metrics: dict[str, Any]
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def metric(self) -> Any:

@@ -17,7 +17,7 @@ COMMAND = ("-m", "tf_adapters")
 
 
 def train_flags(
-    program: str, config_file: str | os.PathLike[str], folder: Path
+    program: Sequence[str], config_file: str | os.PathLike[str], folder: Path
 ) -> list[str]:
     """Returns the Python arguments that train a run.
 

@@ -43,8 +43,8 @@ class Space:
         methods: Tuple of the names of methods or presets.
     """
 
-    layers: tuple
-    methods: tuple
+    layers: tuple[Any, ...]
+    methods: tuple[Any, ...]
 
     @property
     def _given(self) -> Any:

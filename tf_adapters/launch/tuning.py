@@ -58,7 +58,7 @@ class Best:
     """
 
     number: int
-    layer: dict
+    layer: dict[str, Any]
     metric: str
     value: float
     folder: Any

@@ -90,7 +90,7 @@ class AdapterContent:
     """
 
     stored: StoredAdapter
-    config: dict
+    config: dict[str, Any]
     method: methods.Method
     head: heads.Head | None
     tensors: dict[str, np.ndarray]

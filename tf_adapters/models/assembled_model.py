@@ -56,7 +56,7 @@ class AssembledModel(EncoderModel):
         model_checks.check_seed(seed)
         super().__init__(encoder, **kwargs)
         self.method = method
-        # `None` in a model without a head; see CONTRIBUTING for `| Any`.
+        # `None` in a model without a head.
         self.head: heads.Head | Any = head
         self.use_encoder_dropout = use_encoder_dropout
         self.seed = seed

@@ -68,7 +68,7 @@ def _mistakes(
     )
 
 
-def _choice(run: RunFiles, row: int, place: Any) -> Any:
+def _choice(run: RunFiles, row: Any, place: Any) -> Any:
     if run.rows is None:
         return f"choice {place}"
     return run.rows[row][run.fields[-1]][place]

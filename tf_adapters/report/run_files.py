@@ -47,14 +47,14 @@ class RunFiles:
     """
 
     folder: Path
-    result: dict
-    records: list
-    head: dict
+    result: dict[str, Any]
+    records: list[Any]
+    head: dict[str, Any]
     split: str | None = None
     # `None` if the run has no predictions.
     stored: predictions.Predictions | Any = None
     fields: tuple[str, ...] = ()
-    rows: list | None = None
+    rows: list[Any] | None = None
     lacks_rows: str = ""
 
     @property
@@ -208,9 +208,10 @@ def _read_rows(
         data = dataclasses.replace(config.data, data_dir=str(data_dir))
         config = dataclasses.replace(config, data=data)
     task = task_data.get_task(config)
-    if run.split.startswith("transfer/"):
+    split = run.split or ""
+    if split.startswith("transfer/"):
         languages = zero_shot_transfer.load_languages(task, config.data)
-        found = languages.get(run.split.removeprefix("transfer/"), ("", []))
+        found = languages.get(split.removeprefix("transfer/"), ("", []))
         return task.text_fields, found[1]
     found = splits.read_rows(task, config.data, config.seed)
-    return task.text_fields, found.get(run.split, [])
+    return task.text_fields, found.get(split, [])

@@ -30,12 +30,12 @@ def tags_content(run: RunFiles) -> ReportContent:
     """
     compared = run.stored.compared
     words = _words(compared)
-    right, predicted = ([word[i] for word in words] for i in (2, 3))
+    right: Any = [word[2] for word in words]
+    predicted: Any = [word[3] for word in words]
     names = _names(run, right, predicted)
     ids = {name: i for i, name in enumerate(names)}
-    right, predicted = (
-        np.array([ids[tag] for tag in tags]) for tags in (right, predicted)
-    )
+    right = np.array([ids[tag] for tag in right])
+    predicted = np.array([ids[tag] for tag in predicted])
     most = names[np.bincount(right).argmax()]
     table, note = scores.table_of_scores(
         run,

@@ -45,7 +45,7 @@ class Checkpoint:
 
     step: int
     tensors: dict[str, np.ndarray]
-    state: dict
+    state: dict[str, Any]
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:

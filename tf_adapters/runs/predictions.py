@@ -53,7 +53,7 @@ class Predictions:
     """
 
     head: str
-    compared: dict
+    compared: dict[str, Any]
     path: Path
     labels: tuple[str, ...] = ()
 

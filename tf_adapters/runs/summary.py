@@ -29,7 +29,7 @@ _say = functools.partial(print, flush=True)
 
 
 def print_labels(
-    task: Task, rows: dict[str, list], say: Callable[[str], object] = _say
+    task: Task, rows: dict[str, list[Any]], say: Callable[[str], object] = _say
 ) -> None:
     """Prints the number of rows per class, or the range of numeric labels.
 
@@ -84,7 +84,9 @@ def _numbers(labels: Any) -> str:
 
 
 def print_plan(
-    config: Config, rows: dict[str, list], say: Callable[[str], object] = _say
+    config: Config,
+    rows: dict[str, list[Any]],
+    say: Callable[[str], object] = _say,
 ) -> None:
     """Prints the learning rate and the number of steps of a run.
 

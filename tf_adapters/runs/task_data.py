@@ -29,7 +29,7 @@ class TaskData:
     """
 
     task: Task
-    rows: dict[str, list]
+    rows: dict[str, list[Any]]
     # Never `None` once the object exists.
     fingerprints: dict[str, str] | Any = None
 

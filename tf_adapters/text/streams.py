@@ -44,7 +44,7 @@ class Stream:
 
     dataset: tf.data.Dataset
     fields: tuple[str, ...]
-    read: Callable
+    read: Callable[..., Any]
 
     def features(
         self,

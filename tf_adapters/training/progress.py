@@ -44,10 +44,10 @@ class Progress:
     """
 
     step: int = 0
-    history: list = dataclasses.field(default_factory=list)
+    history: list[Any] = dataclasses.field(default_factory=list)
     best: int | None = None
-    best_weights: list = dataclasses.field(default_factory=list)
-    pending: list = dataclasses.field(default_factory=list)
+    best_weights: list[Any] = dataclasses.field(default_factory=list)
+    pending: list[Any] = dataclasses.field(default_factory=list)
     seconds: float = 0.0
     skipped_steps: int = 0
     building_seconds: float = 0.0

@@ -183,15 +183,15 @@ def _hidden(
     `mask_tokens.find_mask_tokens`.
     """
     indices = features["indices"]
-    counts = tf.gather(examples.counts, tf.maximum(indices, 0))
+    rule: Any = examples.masking
+    all_counts: Any = examples.counts
+    counts = tf.gather(all_counts, tf.maximum(indices, 0))
     is_static = features["token_ids"].shape[1] is not None
     # At least 1: a replica's part can be empty.
     max_chosen = tf.reduce_max(tf.concat([counts, [1]], 0))
-    max_chosen = max(1, int(examples.counts.max())) if is_static else max_chosen
-    if not examples.masking.is_drawn:
-        return mask_tokens.find_mask_tokens(
-            features, examples.masking.mask_id, max_chosen
-        )
+    max_chosen = max(1, int(all_counts.max())) if is_static else max_chosen
+    if not rule.is_drawn:
+        return mask_tokens.find_mask_tokens(features, rule.mask_id, max_chosen)
     epoch, number, rows, first = tf.unstack(draw)
     draw = masking.Draw(epoch, number, rows, first, tf.size(indices))
-    return masking.hide(examples.masking, features, counts, max_chosen, draw)
+    return masking.hide(rule, features, counts, max_chosen, draw)

@@ -148,7 +148,7 @@ def with_header(
 
 def _fields(
     records: Any, columns: Any, problems: list[tuple[int, str]]
-) -> Iterator[tuple[Any, dict[bytes, bytes]]]:
+) -> Iterator[tuple[int, dict[str, str]]]:
     for number, record in records:
         if not record:
             if len(columns) != 1:

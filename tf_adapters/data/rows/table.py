@@ -24,7 +24,7 @@ class Table:
     """
 
     origin: str
-    rows: Iterable[tuple[int, dict]]
+    rows: Iterable[tuple[int, dict[str, Any]]]
     columns: tuple[str, ...] | None = None
     problems: list[tuple[int, str]] = dataclasses.field(default_factory=list)
     unit: str = "line"

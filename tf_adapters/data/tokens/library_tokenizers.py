@@ -44,7 +44,7 @@ def library_tokenizer(
 
 
 def _word_piece(
-    tokenizer: keras_hub.tokenizers.WordPieceTokenizer,
+    tokenizer: Any,
 ) -> tokenizers.Tokenizer:
     tokens = tokenizer.get_vocabulary()
     # Our own class cleans texts itself, and turns off KerasHub's cleaning.
@@ -69,7 +69,7 @@ def _word_piece(
 
 
 def _byte_pair(
-    tokenizer: keras_hub.tokenizers.BytePairTokenizer,
+    tokenizer: Any,
 ) -> tokenizers.Tokenizer:
     # A file of merges can begin with a line that gives its version.
     merges = [
@@ -92,11 +92,12 @@ def _byte_pair(
 
 
 def _unigram(
-    tokenizer: keras_hub.tokenizers.SentencePieceTokenizer,
+    tokenizer: Any,
 ) -> tokenizers.Tokenizer | None:
     # Imported here, because few tokenizers need it.
-    from transformers.utils import sentencepiece_model_pb2_new as messages
+    from transformers.utils import sentencepiece_model_pb2_new
 
+    messages: Any = sentencepiece_model_pb2_new
     model = messages.ModelProto.FromString(tokenizer.proto)
     kinds = messages.TrainerSpec
     if model.trainer_spec.model_type != kinds.UNIGRAM:

@@ -69,7 +69,7 @@ def _sentence_piece(tokenizer: Any, texts: Any) -> list[Any]:
     # Imported here: other tokenizers do not need TensorFlow.
     import tensorflow_text as tf_text
 
-    library = tf_text.SentencepieceTokenizer(model=tokenizer.proto)
+    library: Any = tf_text.SentencepieceTokenizer(model=tokenizer.proto)
     ids, begins, ends = library.tokenize_with_offsets(texts)
     unknown = tokenizer.unk_token_id - 1
     found = []

@@ -6,6 +6,9 @@ import copy
 import operator
 from typing import TYPE_CHECKING
 from typing import Any
+from typing import Self
+
+import numpy as np
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens import offsets
@@ -50,6 +53,10 @@ class Packer:
         self, texts_a: Any, texts_b: Any = None, sequence_length: Any = None
     ) -> dict[str, Any]:
         """Packs a batch; see `TextPacker`."""
+        raise NotImplementedError
+
+    def token_arrays(self, texts: Any) -> list[np.ndarray]:
+        """Returns the token ids of each text, without special tokens."""
         raise NotImplementedError
 
     def check_length(self, name: str, value: Any, num_texts: int) -> None:
@@ -130,7 +137,7 @@ class Packer:
         mask_id = self.mask_id
         return vocabulary.tokens_of(self.tokenizer)[mask_id]
 
-    def reading_masks(self) -> Packer:
+    def reading_masks(self) -> Self:
         """Returns a copy that recognizes the mask token in texts.
 
         This packer itself treats all special tokens in texts as text.

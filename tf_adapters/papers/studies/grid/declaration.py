@@ -103,7 +103,7 @@ class _Where:
     set: dict
 
 
-def find_study(name: str) -> Path | None:
+def find_study(name: str) -> Any:
     """Finds the YAML file of a study by its name or path."""
     for path in (STUDIES / f"{name}.yaml", Path(name)):
         if path.is_file():
@@ -116,7 +116,7 @@ def find_study(name: str) -> Path | None:
     return None
 
 
-def read_study(path: Path | None | None) -> "tuple[Study, dict[str, Block]]":
+def read_study(path: Path) -> "tuple[Study, dict[str, Block]]":
     """Returns the `Study` in a YAML file, and its blocks.
 
     The blocks are a dict from "small" and "two_cores", if the file has them, to

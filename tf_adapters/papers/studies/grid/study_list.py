@@ -15,7 +15,7 @@ from tf_adapters.papers.studies.grid.paper import PAPERS
 from tf_adapters.report import content
 
 if TYPE_CHECKING:
-    from tf_adapters.papers.studies.grid.declaration import Study
+    pass
 
 
 _HEADER = ("--study", "what it makes", "form", "runs", "2-core hours")
@@ -58,7 +58,7 @@ def list_studies(paths: Iterable[Path] | None = None) -> str:
     return "\n\n".join(parts)
 
 
-def _makes(study: Study) -> str:
+def _makes(study: Any) -> str:
     """Returns the paper and its items, or the keys of the study's table."""
     if study.paper is None:
         return f"{', '.join(study.report.rows)} by {study.report.columns}"

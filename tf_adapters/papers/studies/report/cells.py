@@ -35,8 +35,8 @@ class Tables:
         complete: Whether all runs are finished.
     """
 
-    cells: list
-    runs: list
+    cells: list[Any]
+    runs: list[Any]
     complete: bool
 
 

@@ -32,8 +32,8 @@ class CurveSource:
 
     run: Path | None
     folder: Path | None
-    point: dict
-    settings: dict
+    point: dict[str, Any]
+    settings: dict[str, Any]
 
 
 def find_sources(runs: "Sequence[Run]", folder: Path) -> "list[CurveSource]":

@@ -79,7 +79,7 @@ def _parse(field: str, text: str) -> Any:
 
 
 def parse_tags(
-    value: Sequence[Any], words: Any, labels: Sequence[str]
+    value: Any, words: Any, labels: Sequence[str]
 ) -> list[int] | None:
     """Returns the class id of each word, or `None` if there are no labels.
 
@@ -117,7 +117,7 @@ def _tag_id(tag: Any, labels: Sequence[str]) -> int:
 
 
 def parse_classes(
-    value: Sequence[Any], labels: Sequence[str]
+    value: Any, labels: Sequence[str]
 ) -> list[int] | None:
     """Returns the sorted ids of a row's classes, or `None` for no label.
 
@@ -141,7 +141,7 @@ def parse_classes(
     return sorted({one for one in ids if one is not None})
 
 
-def parse_choice_index(value: int, choices: Any) -> int | None:
+def parse_choice_index(value: Any, choices: Any) -> int | None:
     """Returns the index of the right choice, or `None` for no label.
 
     Args:

@@ -31,7 +31,7 @@ def subsample(rows: Sequence[Any], num_rows: int, seed: int) -> Any:
     return drawn
 
 
-def at_most(rows: Any, num_rows: int) -> Any:
+def at_most(rows: Any, num_rows: int | None) -> Any:
     """Draws at most `num_rows` rows for evaluation; `None` keeps all rows.
 
     The draw does not depend on the run's seed, so that runs with different

@@ -65,7 +65,7 @@ def names(text: Any) -> list[Any]:
 def register(name: str) -> Callable[..., Any]:
     """Returns a decorator that registers an `Analysis` under a name."""
 
-    def decorate(cls) -> Any:
+    def decorate(cls: Any) -> Any:
         if name in ANALYSES:
             raise UserError(f"There is an analysis `{name}` already.")
         ANALYSES[name] = cls()

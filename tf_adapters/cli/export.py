@@ -58,6 +58,10 @@ def export_command(config: Config, model_dir: Path, options: Any) -> None:
         from tf_adapters.export import onnx_model
 
         folder, what = onnx_model.export_run(config, model_dir), "ONNX"
+    elif options.format == "onnx_encoder":
+        from tf_adapters.export import onnx_encoder
+
+        folder, what = onnx_encoder.export_run(config, model_dir), "ONNX"
     else:
         from tf_adapters.export import foreign
 

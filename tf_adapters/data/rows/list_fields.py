@@ -116,9 +116,7 @@ def _tag_id(tag: Any, labels: Sequence[str]) -> int:
     return IGNORED if found is None else found
 
 
-def parse_classes(
-    value: Any, labels: Sequence[str]
-) -> list[int] | None:
+def parse_classes(value: Any, labels: Sequence[str]) -> list[int] | None:
     """Returns the sorted ids of a row's classes, or `None` for no label.
 
     Args:

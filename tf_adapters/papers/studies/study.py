@@ -29,6 +29,7 @@ from tf_adapters.papers.studies.grid import settings as study_settings
 from tf_adapters.papers.studies.report import cells as study_cells
 from tf_adapters.papers.studies.report import figures as figures_lib
 from tf_adapters.papers.studies.report import files
+from tf_adapters.papers.studies.results_file import ResultsFile
 from tf_adapters.runs import earlier_runs
 
 if TYPE_CHECKING:
@@ -53,8 +54,9 @@ def run_studies(
 
     Args:
         options: Object with `study`, `report`, `small`, `two_cores`,
-            `model_dir`, `config_file`, `params_override`, `study_processes`,
-            `executor`, `ray_address`, `ray_cpus` and `ray_gpus`.
+            `model_dir`, `results_file`, `config_file`, `params_override`,
+            `study_processes`, `executor`, `ray_address`, `ray_cpus` and
+            `ray_gpus`.
         flag_layer: Nested dict of the settings in flags.
         runner: Function that trains a run, see `local_runner.run_missing`. By
             default, each run is a process of its own, on the machines that
@@ -85,12 +87,15 @@ def _run(
     name = path.stem + (f"_{block}" if block else "")
     _check(options)
     folder = Path(options.model_dir or "runs").expanduser() / name
+    results = _results_file(options, planned, folder)
     if not options.report:
         figures_lib.check_figures(study)
         processes = options.study_processes or 1
         if runner is None:
             runner, processes = _executor(options)
-        local_runner.run_missing(planned, folder, runner, processes)
+        local_runner.run_missing(
+            planned, folder, runner, processes, results and results.add
+        )
     found = {run.id: finished_runs.find_run(run, folder) for run in planned}
     command = _command(study_name, options, flags, found)
     tables = _tables(study, planned, found, folder)
@@ -107,6 +112,21 @@ def _run(
         log = folder / row["run"] / "log.txt"
         print(f"Failed: {row['run']}: {row['error']} See {log}")
     return 1 if failed or not (options.report or tables.complete) else 0
+
+
+def _results_file(
+    options: Any, planned: Any, folder: Path
+) -> ResultsFile | None:
+    """Returns the `ResultsFile` of a flag, or `None`.
+
+    It and the study's folder then have the same finished runs.
+    """
+    if not options.results_file:
+        return None
+    results = ResultsFile(options.results_file)
+    results.restore(planned, folder)
+    results.add_finished(planned, folder)
+    return results
 
 
 def _pictures(
@@ -237,6 +257,8 @@ def _command(study_name: Any, options: Any, flags: Any, found: Any) -> str:
         command.append(f"--{_block(options)}")
     if options.model_dir:
         command.append(f"--model_dir={options.model_dir}")
+    if options.results_file:
+        command.append(f"--results_file={options.results_file}")
     flags = {"data.data_dir": _data_dir(found)} | flags
     if flags["data.data_dir"] is None:
         del flags["data.data_dir"]

@@ -117,7 +117,8 @@ class Method:
             if isinstance(field.default, tuple) and isinstance(value, list):
                 # Adapter folders store tuples as lists. Tuples keep equal
                 # methods equal and hashable.
-                object.__setattr__(self, field.name, tuple(value))
+                items: list[Any] = value
+                object.__setattr__(self, field.name, tuple(items))
         dataclass_config.check_values(self)
         check_choices(self)
 

@@ -199,7 +199,7 @@ def tree_to_config(
     """Returns a composition as plain values, for JSON."""
     if not isinstance(tree, Composition):
         return member_to_config(tree)
-    config = {
+    config: dict[str, Any] = {
         "composition": type(tree).__name__.lower(),
         "members": [tree_to_config(m, member_to_config) for m in tree.members],
     }

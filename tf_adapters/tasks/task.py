@@ -100,12 +100,14 @@ class Task:
     metrics: tuple[str, ...] | Any = None
     cite: str = ""
     label_field: str = "label"
-    aliases: dict[str, str] = dataclasses.field(default_factory=dict)
+    aliases: dict[str, str] = dataclasses.field(default_factory=dict[str, str])
     optional_fields: tuple[str, ...] = ()
     label_range: tuple[float, float] | None = None
-    unlabeled_splits: dict[str, str] = dataclasses.field(default_factory=dict)
+    unlabeled_splits: dict[str, str] = dataclasses.field(
+        default_factory=dict[str, str]
+    )
     glue: GlueLayout | None = None
-    files: dict[str, str] = dataclasses.field(default_factory=dict)
+    files: dict[str, str] = dataclasses.field(default_factory=dict[str, str])
     choice_fields: tuple[str, ...] = ()
     blank: str = ""
     folder: str = ""
@@ -114,7 +116,9 @@ class Task:
     languages: Languages | Any = None
     train_task: "Task | None" = None
     id_field: str = ""
-    file_stems: dict[str, str] = dataclasses.field(default_factory=dict)
+    file_stems: dict[str, str] = dataclasses.field(
+        default_factory=dict[str, str]
+    )
 
     def __post_init__(self) -> None:
         self._check_head()

@@ -82,7 +82,7 @@ def _widen(lengths: Any, width: int) -> np.ndarray:
     return np.pad(lengths, ((0, 0), (0, missing)), constant_values=-1)
 
 
-def probabilities(sizes: int, sampling: str, epoch: int, epochs: int) -> Any:
+def probabilities(sizes: Any, sampling: str, epoch: int, epochs: int) -> Any:
     """Returns each task's share of the batches of an epoch.
 
     Args:
@@ -151,7 +151,7 @@ def _draw(
     return generator.choice(len(sizes), batches, p=shares)
 
 
-def _batches(examples: Any, start: int, plan: Any, skip: Any) -> Iterator[Any]:
+def _batches(examples: Any, start: Any, plan: Any, skip: Any) -> Iterator[Any]:
     """Yields a task's batches endlessly, without batches of earlier epochs.
 
     Args:

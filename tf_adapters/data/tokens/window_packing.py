@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def pack_windows(
-    packer: TextPacker, texts: Sequence[str], windows: Windows
+    packer: TextPacker, texts: Any, windows: Windows
 ) -> dict[str, Any]:
     """Returns the features of a batch of texts, cut into windows.
 

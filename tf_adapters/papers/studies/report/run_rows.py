@@ -11,7 +11,6 @@ from tf_adapters.papers.studies.grid import plan as study_plan
 
 if TYPE_CHECKING:
     from tf_adapters.launch.planned_run import Run
-    from tf_adapters.tasks.task import Task
 
 
 # Keys of a result whose numbers are averaged over seeds.
@@ -22,7 +21,9 @@ WEIGHTS_AND_SECONDS = (
 _NUMBERS = (*WEIGHTS_AND_SECONDS, "best_step", "mean_metric")
 
 
-def run_rows(run: Run, result: dict[str, Any], error: str = "") -> list[Any]:
+def run_rows(
+    run: Run, result: dict[str, Any] | None, error: str = ""
+) -> list[Any]:
     """Returns a flat dict for each task of a run.
 
     A run has one task, or several with the method `multitask`.
@@ -59,7 +60,7 @@ def run_rows(run: Run, result: dict[str, Any], error: str = "") -> list[Any]:
     return rows
 
 
-def _of_task(result: dict[str, Any], task: Task) -> dict[Any, Any]:
+def _of_task(result: dict[str, Any], task: str) -> dict[Any, Any]:
     """Returns the part of a result for one of several tasks."""
     return {
         **result,
@@ -69,7 +70,7 @@ def _of_task(result: dict[str, Any], task: Task) -> dict[Any, Any]:
 
 
 def _finished_row(
-    run: Any, task: Task, metric: Any, result: dict[str, Any]
+    run: Any, task: str, metric: Any, result: dict[str, Any]
 ) -> dict[str, Any]:
     row: dict[str, Any] = {"state": "finished"}
     transfer = _transfer(result)

@@ -87,15 +87,13 @@ def said(arguments: Sequence[str]) -> str:
     return cut(" ".join(arguments)) or "none"
 
 
-def with_options(
-    options: "SimpleNamespace", **changes: Any
-) -> "SimpleNamespace":
+def with_options(options: Any, **changes: Any) -> "SimpleNamespace":
     """Returns a copy of options with changed values."""
     return types.SimpleNamespace(**{**vars(options), **changes})
 
 
 def on_run(
-    name: str, options: "SimpleNamespace", arguments: Sequence[Any]
+    name: str, options: Any, arguments: Sequence[Any]
 ) -> "SimpleNamespace":
     """Returns a subcommand's options, with its run folder as `model_dir`.
 

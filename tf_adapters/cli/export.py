@@ -1,8 +1,9 @@
-"""`tf-adapters export RUN`: exports to SavedModel, ONNX or other libraries."""
+"""`tf-adapters export RUN`: exports a model, or its adapter for a library."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
@@ -16,6 +17,17 @@ from tf_adapters.runs import remote_folder
 
 if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
+
+
+# Formats of whole models: the module that writes one, and its name.
+_FILES = {
+    "saved_model": ("tf_adapters.export.saved_model", "SavedModel"),
+    "onnx": ("tf_adapters.export.onnx_model", "ONNX"),
+    "onnx_encoder": ("tf_adapters.export.onnx_encoder", "ONNX"),
+    "litert": ("tf_adapters.export.litert_model", "LiteRT"),
+    "openvino": ("tf_adapters.export.openvino_model", "OpenVINO"),
+    "keras": ("tf_adapters.text.keras_export", "Keras"),
+}
 
 
 def run_export(
@@ -50,18 +62,10 @@ def export_command(config: Config, model_dir: Path, options: Any) -> None:
         model_dir: Path of the run folder.
         options: See `main.run_command`.
     """
-    if options.format == "saved_model":
-        from tf_adapters.export import saved_model
-
-        folder, what = saved_model.export_run(config, model_dir), "SavedModel"
-    elif options.format == "onnx":
-        from tf_adapters.export import onnx_model
-
-        folder, what = onnx_model.export_run(config, model_dir), "ONNX"
-    elif options.format == "onnx_encoder":
-        from tf_adapters.export import onnx_encoder
-
-        folder, what = onnx_encoder.export_run(config, model_dir), "ONNX"
+    if options.format in _FILES:
+        module, what = _FILES[options.format]
+        export = importlib.import_module(module).export_run
+        folder = export(config, model_dir)
     else:
         from tf_adapters.export import foreign
 
@@ -122,8 +126,8 @@ def _check_no_settings(flag_layer: dict[str, Any], options: Any) -> None:
 
 COMMAND = Command(
     name="export",
-    summary="Writes a finished run as a SavedModel or an ONNX file, or its "
-    "adapter for the `adapters` library or PEFT.",
+    summary="Writes a finished run as a SavedModel, an ONNX, LiteRT, OpenVINO "
+    "or Keras file, or its adapter for the `adapters` library or PEFT.",
     usage="RUN",
     examples=(
         "tf-adapters export runs/reviews_pfeiffer_0",

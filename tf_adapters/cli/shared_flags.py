@@ -76,12 +76,15 @@ FLAGS = (
     Flag(
         "format",
         "export: what to write: a SavedModel, into <model_dir>/export; or an "
-        "ONNX file of the model, or one of the encoder that takes adapters as "
-        "inputs, or the adapter as the `adapters` library or PEFT loads it, "
-        "into <model_dir>/<format>/<task>.",
+        "ONNX, LiteRT, OpenVINO or Keras file; or an ONNX file of the encoder "
+        "that takes adapters as inputs; or the adapter as the `adapters` "
+        "library or PEFT loads it, into <model_dir>/<format>/<task>.",
         "saved_model",
         kind="enum",
-        choices=("saved_model", "onnx", "onnx_encoder", "adapterhub", "peft"),
+        choices=(
+            *("saved_model", "onnx", "onnx_encoder", "litert", "openvino"),
+            *("keras", "adapterhub", "peft"),
+        ),
     ),
     Flag(
         "with_head",

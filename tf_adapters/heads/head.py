@@ -36,9 +36,9 @@ class Head:
 
     # The encoder's output that the head reads: "first_token", "pooled_output"
     # or "sequence_output".
-    reads: typing.ClassVar[str] = "sequence_output"
+    reads = "sequence_output"
     # Names of the classes, if the head has classes.
-    labels: typing.ClassVar[tuple[str, ...]] = ()
+    labels = ()
     # The signature of an exported model, a key of
     # `tf_adapters.export.signatures`. `None` if the head cannot be exported.
     signature: typing.ClassVar[str | None] = None
@@ -51,7 +51,7 @@ class Head:
     further_features: typing.ClassVar[dict[str, tuple[None, ...]]] = {}
     # The number by which logits are divided before the softmax, and whether
     # `train.calibrate` can fit it.
-    temperature: typing.ClassVar[float] = 1.0
+    temperature = 1.0
     has_temperature: typing.ClassVar[bool] = False
     # Whether the head is a linear layer on one vector for each text. A bank
     # supports only such heads.

@@ -276,7 +276,7 @@ class TextVectorLayer(Float32Layer):
         Float32 tensor `(batch, texts, width)` or `(batch, width)`.
     """
 
-    kernel_after_dropout = None
+    kernels_after_dropout = ()
     output_shape = (None, None, None)  # For Keras's `summary`.
 
     def __init__(self, token_pooling: TokenPooling, **kwargs: Any) -> None:

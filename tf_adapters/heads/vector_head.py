@@ -75,10 +75,6 @@ class VectorHead(ValueHead):
         (2, 2)
     """
 
-    # Each subclass has these as settings.
-    hidden_layer: typing.ClassVar[str]
-    dropout_rate: typing.ClassVar[float]
-
     windows: int = 1
     window_stride: int | None = None
     pooling: typing.Literal["mean", "max"] = "mean"
@@ -113,14 +109,16 @@ class VectorHead(ValueHead):
     @property
     def is_linear(self) -> bool:
         """Whether the head is linear, that is, has no hidden layer."""
-        return self.hidden_layer == "none"
+        settings: Any = self  # Each subclass has a hidden layer.
+        return settings.hidden_layer == "none"
 
     def make_layer(self) -> WindowsLayer:
         """Creates the layer that maps encoder outputs to logits or a number."""
+        settings: Any = self  # Each subclass has a dropout rate.
         return WindowsLayer(
             max(1, len(self.labels)),
             self.reads,
-            self.dropout_rate,
+            settings.dropout_rate,
             **hidden_options(self),
             pooling=self.pooling,
             name="head",

@@ -123,7 +123,7 @@ class RayRunner:
                 ray.cancel(task)
 
 
-def _connect(address: str | None | None) -> None:
+def _connect(address: str | None) -> None:
     options = {"ignore_reinit_error": True}
     if address is None:
         # Do not let Ray send usage statistics about a cluster that we start.

@@ -95,9 +95,9 @@ class Method:
 
     # Defaults for methods without these fields: indices of blocks without
     # slots, trained adapters that the method combines, and names of tasks.
-    leave_out: typing.ClassVar[tuple[int, ...]] = ()
-    adapters: typing.ClassVar[tuple[str, ...]] = ()
-    tasks: typing.ClassVar[tuple[str, ...]] = ()
+    leave_out = ()
+    adapters = ()
+    tasks = ()
     # Number of positions by which the text is shifted, to make room for vectors
     # before it.
     position_offset: typing.ClassVar[int] = 0

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import contextlib
 import math
 import re
+from typing import Any
 
 import tensorflow as tf
 

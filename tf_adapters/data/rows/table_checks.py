@@ -74,7 +74,7 @@ def _check(task: Task, split: str) -> Any:
     return counts
 
 
-def _hashable(label: Any) -> str | Any:
+def _hashable(label: Any) -> Any:
     return str(label) if isinstance(label, list | dict) else label
 
 

@@ -114,7 +114,7 @@ def _draw_groups(axis: Any, here: Any, method: Any) -> None:
         )
 
 
-def _words(method: Any, steps: Any) -> str | Any:
+def _words(method: Any, steps: Any) -> Any:
     return f"{method}, {steps} steps of pretraining" if steps else method
 
 

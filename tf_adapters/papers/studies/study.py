@@ -34,7 +34,6 @@ from tf_adapters.runs import earlier_runs
 
 if TYPE_CHECKING:
     from tf_adapters.papers.studies.grid.declaration import Study
-    from tf_adapters.papers.studies.report.cells import Tables
 
 
 _FILES = ("table.md", "table.csv", "table.tex", "runs.csv", "claims.csv")
@@ -45,7 +44,7 @@ def run_studies(
     options: Any,
     flag_layer: dict[str, Any],
     runner: Callable[..., Any] | None = None,
-) -> int:
+) -> Any:
     """Trains the missing runs of a study or a paper, and writes reports.
 
     The study's folder is `<model_dir>/<name>`, with a folder for each run,
@@ -80,7 +79,7 @@ def _run(
     flag_layer: dict[str, Any],
     runner: Any,
 ) -> int:
-    path: Any = declaration.find_study(study_name)
+    path = declaration.find_study(study_name)
     flags = _flags(options, flag_layer)
     block = _block(options)
     study, planned = study_plan.load_study(path, block, flags)
@@ -103,7 +102,7 @@ def _run(
     write = functools.partial(
         files.write_study_report, name, command, study, planned, tables, folder
     )
-    pictures = _pictures(study, planned, folder, write)
+    pictures = _pictures(study, planned, tables.runs, folder, write)
     print(f"\n{write(pictures)}\nIn {folder}: {', '.join(_FILES)}")
     for picture in pictures:
         print(f"{picture.png}: {picture.caption}")
@@ -114,9 +113,7 @@ def _run(
     return 1 if failed or not (options.report or tables.complete) else 0
 
 
-def _results_file(
-    options: Any, planned: Any, folder: Path
-) -> ResultsFile | None:
+def _results_file(options: Any, planned: Any, folder: Path) -> Any:
     """Returns the `ResultsFile` of a flag, or `None`.
 
     It and the study's folder then have the same finished runs.
@@ -130,11 +127,11 @@ def _results_file(
 
 
 def _pictures(
-    study: Study, planned: Any, folder: Path, write: Any
-) -> list[Any]:
+    study: Study, planned: Any, rows: Any, folder: Path, write: Any
+) -> Any:
     """Makes the pictures. If that fails, writes the report without them."""
     try:
-        return figures_lib.make_figures(study, planned, folder)
+        return figures_lib.make_figures(study, planned, folder, rows)
     except BaseException as error:
         # Existing pictures may show earlier runs.
         write()
@@ -172,7 +169,7 @@ def _check(options: Any) -> None:
         )
 
 
-def _executor(options: Any) -> tuple[Any, ...]:
+def _executor(options: Any) -> tuple[Any, Any]:
     """Returns the function that trains a run, and the number of processes."""
     if options.executor == "local":
         processes = options.study_processes or 1
@@ -186,7 +183,7 @@ def _executor(options: Any) -> tuple[Any, ...]:
     return runner, options.study_processes or runner.capacity()
 
 
-def _flags(options: Any, flag_layer: dict[str, Any]) -> dict[Any, Any]:
+def _flags(options: Any, flag_layer: dict[str, Any]) -> dict[str, Any]:
     """Returns the settings in flags. Later flags override earlier flags."""
     layers = map(resolve.parse_override, options.params_override)
     if options.config_file:
@@ -198,7 +195,7 @@ def _flags(options: Any, flag_layer: dict[str, Any]) -> dict[Any, Any]:
     return flags
 
 
-def _tables(study: Study, planned: Any, found: Any, folder: Path) -> Tables:
+def _tables(study: Study, planned: Any, found: Any, folder: Path) -> Any:
     results = {
         name: path and earlier_runs.read_result(path)
         for name, path in found.items()
@@ -242,7 +239,7 @@ def _elsewhere(folder: Path) -> str:
     return "Leave --report out to start them."
 
 
-def _relative(found: Any, folder: Path) -> dict[Any, str]:
+def _relative(found: Any, folder: Path) -> dict[Any, Any]:
     """Returns a dict from run id to folder, relative to the study's folder."""
     return {
         name: os.path.relpath(path or folder / name, folder)
@@ -250,7 +247,7 @@ def _relative(found: Any, folder: Path) -> dict[Any, str]:
     }
 
 
-def _command(study_name: Any, options: Any, flags: Any, found: Any) -> str:
+def _command(study_name: Any, options: Any, flags: Any, found: Any) -> Any:
     """Returns a command line that makes the same tables."""
     command = ["tf-adapters", f"--study={study_name}"]
     if _block(options):

@@ -24,6 +24,7 @@ from tf_adapters.tasks import languages
 if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
     from tf_adapters.launch.planned_run import Run
+    from tf_adapters.papers.studies.grid.paper import Claim
 
 
 def folder_of_row(folder: Path, row: dict[str, Any]) -> Path:
@@ -39,7 +40,10 @@ def folder_of_row(folder: Path, row: dict[str, Any]) -> Path:
 
 
 def match_runs(
-    claim: Any, runs: Sequence[Run], rows: Any, select_over: Sequence[Any] = ()
+    claim: Claim,
+    runs: Sequence[Run],
+    rows: Any,
+    select_over: Sequence[Any] = (),
 ) -> list[Any]:
     """Returns a claim's pairs of rows as tuples `(setting, higher, lower)`.
 
@@ -47,7 +51,7 @@ def match_runs(
     not compare. The setting consists of these values, except the seed.
 
     Args:
-        claim: `paper.Claim` about runs.
+        claim: `Claim` about runs.
         runs: List of `Run`.
         rows: Dicts of finished runs, from `report.run_rows`.
         select_over: Keys that the study selects over, whose values may differ.
@@ -58,11 +62,11 @@ def match_runs(
         for run in runs
     }
     lower = collections.defaultdict(list)
-    for row in _side(claim, claim.than, runs, rows):
+    for row in side_rows(claim, claim.than, runs, rows):
         lower[keys[row["run"]]].append(row)
     index = functools.cache(lambda own, shared: _index(lower[own], shared))
     found = []
-    for high in _side(claim, claim.higher, runs, rows):
+    for high in side_rows(claim, claim.higher, runs, rows):
         for own in lower:
             names = keys[high["run"]]
             shared = tuple(key for key in names if key in own)
@@ -73,7 +77,7 @@ def match_runs(
     return found
 
 
-def _side(claim: Any, wanted: Any, runs: Any, rows: Any) -> list[Any]:
+def side_rows(claim: Any, wanted: Any, runs: Any, rows: Any) -> list[Any]:
     settings = {run.id: run.settings for run in runs}
     wanted = {**(claim.where or {}), **wanted}
     return [
@@ -85,18 +89,18 @@ def _side(claim: Any, wanted: Any, runs: Any, rows: Any) -> list[Any]:
     ]
 
 
-def _index(rows: Any, keys: Any) -> dict[Any, list[Any]]:
+def _index(rows: Any, keys: Any) -> Any:
     index = collections.defaultdict(list)
     for row in rows:
         index[_values(row, keys)].append(row)
     return index
 
 
-def _values(row: Any, keys: Any) -> str:
+def _values(row: Any, keys: Any) -> Any:
     return json.dumps([row[key] for key in keys], default=str)
 
 
-def _setting(names: Any, others: Any, high: Any, low: Any) -> str:
+def _setting(names: Any, others: Any, high: Any, low: Any) -> Any:
     """Returns a key of the settings of both rows, except the seed."""
     keys = [key for key in dict.fromkeys((*names, *others)) if key != "seed"]
     values = [[key, high.get(key), low.get(key)] for key in keys]
@@ -122,17 +126,12 @@ def predicted_pairs(
     pairs = []
     for setting, high, low in matched:
         parts = _parts(high, by_id[high["run"]].config, split)
-        sample = {
-            "group": _group(setting, by_id[high["run"]], by_id[low["run"]]),
-            "sample": (high.get("seed"), low.get("seed")),
-        }
+        sample = _sample(setting, high, low, by_id)
         for part, metric in parts:
             both = [
-                one
-                for row in (high, low)
-                if (one := load(folder_of_row(folder, row), part)) is not None
+                load(folder_of_row(folder, row), part) for row in (high, low)
             ]
-            if len(both) < 2:
+            if None in both:
                 return None
             first, second = (one.compared["target"] for one in both)
             if first != second:
@@ -152,7 +151,34 @@ def predicted_pairs(
     return pairs
 
 
-def _group(setting: Any, high: Any, low: Any) -> str:
+def differences(matched: Any, runs: Sequence[Run], split: Any) -> list[Any]:
+    """Returns a `statistics.Difference` for each pair of runs.
+
+    Args:
+        matched: Result of `match_runs`.
+        runs: List of `Run`.
+        split: `report.split`.
+    """
+    by_id = {run.id: run for run in runs}
+    return [
+        statistics.Difference(
+            high[split] - low[split],
+            setting,
+            **_sample(setting, high, low, by_id),
+        )
+        for setting, high, low in matched
+    ]
+
+
+def _sample(setting: Any, high: Any, low: Any, by_id: Any) -> dict[str, Any]:
+    """Returns which pairs vary together, see `statistics.Pair`."""
+    return {
+        "group": _group(setting, by_id[high["run"]], by_id[low["run"]]),
+        "sample": (high.get("seed"), low.get("seed")),
+    }
+
+
+def _group(setting: Any, high: Any, low: Any) -> Any:
     """Returns a key that is equal for settings whose pairs share runs.
 
     Such settings differ in values that only one side has (several sizes
@@ -181,9 +207,7 @@ def _parts(row: Any, config: Config, split: Any) -> list[Any]:
         stored = metric not in ("mean_metric", "loss")
         stored = stored and kind != "method_report"
         return [(split, metric)] if stored else []
-    task: Any = config_task.declared_task(
-        config_task.by_task(config)[row["task"]]
-    )
+    task = config_task.declared_task(config_task.by_task(config)[row["task"]])
     found = [
         key.removeprefix("transfer/")
         for key in row
@@ -191,13 +215,13 @@ def _parts(row: Any, config: Config, split: Any) -> list[Any]:
         and key.removeprefix("transfer/") not in languages.AVERAGES
     ]
     if name in languages.AVERAGES:
-        one_hot: Any = dict(zip(found, np.eye(len(found)), strict=True))
-        shares: Any = languages.averages(one_hot, task.languages)[name]
+        one_hot = dict(zip(found, np.eye(len(found)), strict=True))
+        shares = languages.averages(one_hot, task.languages)[name]
         found = [one for one, share in zip(found, shares, strict=True) if share]
     else:
         found = [name]
     return [(f"transfer/{one}", task.metrics[0]) for one in found]
 
 
-def _digest(targets: Any) -> str:
+def _digest(targets: Any) -> Any:
     return hashlib.sha256(json.dumps(targets).encode()).hexdigest()

@@ -1,13 +1,23 @@
 """Finds the pairs of rows that a claim compares in a figure's table."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from tf_adapters.papers.studies.claims.statistics import Difference
 
-def figure_differences(claim: Any, paths: Sequence[Any], keys: Any) -> Any:
+if TYPE_CHECKING:
+    from tf_adapters.papers.studies.grid.paper import Claim
+
+
+def figure_differences(
+    claim: Claim, paths: Sequence[Any], keys: Sequence[str]
+) -> Any:
     """Returns the differences of a claim about a figure's tables.
 
     Two rows, one of each side, form a pair if they agree in all columns that
@@ -18,13 +28,14 @@ def figure_differences(claim: Any, paths: Sequence[Any], keys: Any) -> Any:
     because they are not independent.
 
     Args:
-        claim: `paper.Claim` of a figure.
+        claim: `Claim` of a figure.
         paths: List of paths of the figure's tables, CSV files to concatenate.
         keys: Names of settings. Their columns never count as measured numbers.
 
     Returns:
-        List with a difference for each pair of runs, or a text with the reason
-        why there are none.
+        List with a `Difference` for each pair of runs, or a text with the
+        reason why there are none. Pairs that differ only in the seed have the
+        same setting.
     """
     tables = [pd.read_csv(p, dtype=str, keep_default_na=False) for p in paths]
     table = pd.concat(tables).fillna("")
@@ -45,26 +56,40 @@ def figure_differences(claim: Any, paths: Sequence[Any], keys: Any) -> Any:
     differences = {row: high[row] - low[row] for row in high if row in low}
     # In a table without runs, such as a box plot's, a row summarizes runs.
     names = keys if {"run", "seed"} & set(table.columns) else ()
-    of_runs = [place for place, column in enumerate(columns) if column in names]
-    return _by_runs(differences, of_runs) or (
+    return _by_runs(differences, columns, names) or (
         f"the figure `{claim.of}` has no pair of rows"
     )
 
 
-def _by_runs(differences: dict[str, Any], places: Any) -> list[float]:
-    """Returns the mean difference of each pair of runs.
+def _by_runs(
+    differences: dict[str, Any], columns: Sequence[str], names: Sequence[str]
+) -> list[Any]:
+    """Returns the mean difference of each pair of runs, a `Difference`.
 
     Args:
         differences: Dict from a tuple, the values that two rows share, to the
             difference between the rows.
-        places: Indices, in these tuples, of the values that identify a run. If
-            there are none, each difference counts.
+        columns: Names of the values in these tuples.
+        names: Names of the values that identify a run. If the table has none,
+            each difference counts.
     """
+    of_runs = [place for place, column in enumerate(columns) if column in names]
     groups = {}
     for row, difference in differences.items():
-        runs = tuple(row[place] for place in places) or row
-        groups.setdefault(runs, []).append(difference)
-    return [float(np.mean(values)) for values in groups.values()]
+        run = tuple(row[place] for place in of_runs) or row
+        groups.setdefault(run, []).append(difference)
+    found = [columns[place] for place in of_runs]
+    return [
+        Difference(float(np.mean(values)), _without_seed(run, found))
+        for run, values in groups.items()
+    ]
+
+
+def _without_seed(run: Any, names: Any) -> tuple[Any, ...]:
+    """Returns a run's setting. Without `names`, all runs have the same one."""
+    return tuple(
+        value for name, value in zip(names, run, strict=False) if name != "seed"
+    )
 
 
 def _has(wanted: Any, table: Any) -> np.ndarray:
@@ -87,7 +112,7 @@ def _number(text: Any) -> float | None:
         return None
 
 
-def _pair_columns(sides: Any, compared: Any, keys: Any) -> list[Any]:
+def _pair_columns(sides: Any, compared: dict[str, Any], keys: Any) -> list[Any]:
     """Returns the columns in which both rows of a pair must agree."""
     first, second = sides
     both = pd.concat(sides)
@@ -102,14 +127,11 @@ def _pair_columns(sides: Any, compared: Any, keys: Any) -> list[Any]:
 
 def _is_measured(column: Any) -> bool:
     """Returns whether a column holds numbers with decimals, unlike keys."""
-    cells = [value for value in column if value]
-    numbers = [n for n in map(_number, cells) if n is not None]
-    return len(numbers) == len(cells) and any(
-        not n.is_integer() for n in numbers
-    )
+    numbers = [_number(value) for value in column if value]
+    return None not in numbers and any(not n.is_integer() for n in numbers)
 
 
-def _means(side: Any, keys: Any, value: Any) -> dict[Any, float]:
+def _means(side: Any, keys: Any, value: Any) -> dict[Any, Any]:
     """Returns a dict from values of the keys to the mean of matching rows."""
     groups = {}
     rows = map(tuple, side[keys].to_numpy().tolist())

@@ -11,8 +11,6 @@ the small number of seeds (docs/studies.md).
 """
 
 import collections
-from collections.abc import Callable
-from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -20,52 +18,30 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
-CONFIDENCE = 0.95
+from tf_adapters.papers.studies.claims.comparison import Comparison
+from tf_adapters.papers.studies.claims.comparison import add_variances
+from tf_adapters.papers.studies.claims.comparison import p_of_t
+
 # Largest number of examples times draws that are in memory at a time.
 _AT_ONCE = 2_000_000
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
-    """A difference between two sides, in the unit of the metric.
+class Difference:
+    """The difference between two runs, one of each side.
 
     Attributes:
-        difference: Mean difference over pairs.
-        error: Standard error of `difference`, NaN if it is unknown.
-        freedom: Degrees of freedom of the standard error.
-        p: Two-sided p value for the hypothesis of no difference.
-        pairs: Number of pairs.
-        seeds: Number of seeds of the setting with the fewest, or `None` without
-            predictions.
-        examples: Number of distinct examples, 0 without predictions.
+        value: The difference, in the unit of the metric.
+        setting: See `Pair`.
+        group: See `Pair`.
+        sample: See `Pair`.
     """
 
-    difference: float
-    error: float
-    freedom: float
-    p: float
-    pairs: int
-    seeds: int | None = None
-    examples: int = 0
-
-    @property
-    def all_alike(self) -> bool:
-        """Whether the sides are equal on every sample of the examples."""
-        return self.difference == 0 and self.error == 0
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether this compares a single pair without predictions."""
-        return self.seeds is None and self.pairs == 1
-
-    def interval(
-        self, confidence: Any = CONFIDENCE
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns both ends of a confidence interval, NaN if unknown."""
-        width = self.error * stats.t.ppf((1 + confidence) / 2, self.freedom)
-        return self.difference - width, self.difference + width
+    value: float
+    setting: object = None
+    group: object = None
+    sample: object = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,22 +62,22 @@ class Pair:
             their seed. `None` if each pair varies independently.
     """
 
-    setting: Hashable
-    examples: Hashable
+    setting: object
+    examples: object
     count: int
-    high: Callable[[np.ndarray], np.ndarray]
-    low: Callable[[np.ndarray], np.ndarray]
-    group: Hashable = None
-    sample: Hashable = None
+    high: object
+    low: object
+    group: object = None
+    sample: object = None
 
-    def differences(self, counts: np.ndarray) -> np.ndarray:
+    def differences(self, counts: np.ndarray) -> Any:
         """Returns the difference for each draw."""
         return self.high(counts) - self.low(counts)
 
 
 def bootstrap(
     pairs: Sequence[Any], draws: int = 2000, seed: int = 0
-) -> "Comparison":
+) -> Comparison:
     """Returns the `Comparison` of pairs whose predictions are stored.
 
     The difference is the mean over settings of the mean over their seeds. Its
@@ -127,15 +103,16 @@ def bootstrap(
     drawn = _draw(pairs, weights, sets, draws, np.random.default_rng(seed))
     parts = [(np.var(drawn, ddof=1), sum(sets.values()) - len(sets))]
     parts += _of_seeds(pairs, np.multiply(weights, whole))
-    error, freedom = _add(parts)
+    error, freedom = add_variances(parts)
     return Comparison(
         difference,
         error,
         freedom,
-        _p_of_t(difference, error, freedom),
+        p_of_t(difference, error, freedom),
         len(pairs),
         _least_seeds(pairs),
         sum(sets.values()),
+        test="bootstrap",
     )
 
 
@@ -143,7 +120,7 @@ def _sample(number: Any, pair: Any) -> Any:
     return number if pair.sample is None else pair.sample
 
 
-def _least_seeds(pairs: Iterable[Any]) -> int:
+def _least_seeds(pairs: Iterable[Any]) -> Any:
     samples = collections.defaultdict(set)
     for number, pair in enumerate(pairs):
         samples[pair.setting].add(_sample(number, pair))
@@ -170,7 +147,7 @@ def _draw(
     return drawn
 
 
-def _counts(draws: int, count: Any, generator: Any) -> np.ndarray:
+def _counts(draws: int, count: Any, generator: Any) -> Any:
     """Returns how often each bootstrap sample has each example."""
     places = generator.integers(count, size=(draws, count))
     places += count * np.arange(draws)[:, None]
@@ -178,7 +155,7 @@ def _counts(draws: int, count: Any, generator: Any) -> np.ndarray:
     return counts.reshape(draws, count)
 
 
-def _of_seeds(pairs: Sequence[Any], shares: Any) -> Iterator[tuple[Any, int]]:
+def _of_seeds(pairs: Sequence[Any], shares: Any) -> Iterator[Any]:
     """Yields the variance and degrees of freedom that each group adds.
 
     Args:
@@ -195,50 +172,30 @@ def _of_seeds(pairs: Sequence[Any], shares: Any) -> Iterator[tuple[Any, int]]:
             yield variance, len(sums) - 1
 
 
-def _add(parts: Any) -> tuple[float, float]:
-    """Returns a sum's standard error and degrees of freedom (Satterthwaite)."""
-    variance = sum(part for part, _ in parts)
-    if variance == 0:
-        return 0.0, float(max(1, sum(freedom for _, freedom in parts)))
-    spread = sum(part**2 / max(freedom, 1) for part, freedom in parts)
-    return float(np.sqrt(variance)), float(variance**2 / spread)
-
-
-def _p_of_t(difference: Any, error: Any, freedom: Any) -> float:
-    if error == 0:
-        return 1.0 if difference == 0 else 0.0
-    return float(2 * stats.t.sf(abs(difference) / error, freedom))
-
-
-def compare_pairs(differences: Sequence[Any]) -> "Comparison":
+def compare_pairs(pairs: Sequence[Any]) -> Comparison:
     """Returns the `Comparison` of pairs without stored predictions.
 
-    p and the interval come from a paired t test. With one pair, or with equal
-    differences, the spread is unknown. Then there is no interval, and p is the
-    share of sign flips with a mean at least as far from zero.
+    The difference is the mean over settings of the mean over their samples, as
+    in `bootstrap`. If each setting has several samples, such as seeds, the
+    error is that of the mean over them, and settings are not resampled.
+    Otherwise all pairs are samples of one setting, as in a paired t test. With
+    one pair, or with equal differences, the spread is unknown. Then there is no
+    interval, and p is the share of sign flips with a mean at least as far from
+    zero.
 
     Args:
-        differences: List of at least one number.
+        pairs: List of `Difference`, at least one.
     """
-    values = np.asarray(differences, "float64")
-    count, mean = len(values), float(np.mean(differences))
-    if np.ptp(values) <= 1e-9 * np.abs(values).max():
+    if _least_seeds(pairs) == 1:
+        pairs = [Difference(pair.value) for pair in pairs]
+    settings = collections.Counter(pair.setting for pair in pairs)
+    shares = [
+        pair.value / settings[pair.setting] / len(settings) for pair in pairs
+    ]
+    mean, count = float(sum(shares)), len(pairs)
+    error, freedom = add_variances(_of_seeds(pairs, shares))
+    if error <= 1e-9 * max(abs(pair.value) for pair in pairs):
         p = 2.0 ** (1 - count) if mean else 1.0
         return Comparison(mean, np.nan, float(count - 1), p, count)
-    error = float(np.std(values, ddof=1) / np.sqrt(count))
-    p = _p_of_t(mean, error, count - 1)
-    return Comparison(mean, error, float(count - 1), p, count)
-
-
-def holm(p_values: Any) -> list[float]:
-    """Returns p values corrected for their number by Holm's method (1979).
-
-    At a level of 5 %, the chance of any false positive is at most 5 %.
-    """
-    order = np.argsort(p_values, kind="stable")
-    corrected, least = np.empty(len(p_values)), 0.0
-    for rank, place in enumerate(order):
-        own = min(1.0, (len(p_values) - rank) * p_values[place])
-        least = max(least, own)
-        corrected[place] = least
-    return corrected.tolist()
+    p = p_of_t(mean, error, freedom)
+    return Comparison(mean, error, freedom, p, count)

@@ -15,9 +15,11 @@ A study has these keys:
   optionally more entries of `where` and keys of `report`. The small study
   demonstrates the study in at most an hour on two cores.
 - `two_cores`: what `--two_cores` changes, in the same form. This study has at
-  least three seeds and takes at most twelve hours on two cores.
+  least three seeds and takes at most twelve hours on two cores. Both forms may
+  have their own `grid`, for example to select over other values. It replaces
+  the study's grid, and overrides the study's `base` and `where`.
 - `paper`, `covers`, `shows`, `missing_data`, `expected`, `figures` and
-  `claims`: see `paper`.
+  `claims`: see `paper` and `claim`.
 """
 
 import dataclasses
@@ -61,7 +63,8 @@ class Study:
         missing_data: List of sentences about unavailable data.
         expected: `paper.Expected`, or `None`.
         figures: List of `paper.Figure`.
-        claims: List of `paper.Claim`.
+        claims: List of `claim.Claim`.
+        form: Name of the block that was applied, or `None`.
     """
 
     base: dict
@@ -77,6 +80,7 @@ class Study:
     expected: paper_lib.Expected | None = None
     figures: list = dataclasses.field(default_factory=list)
     claims: list = dataclasses.field(default_factory=list)
+    form: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +120,7 @@ def find_study(name: str) -> Any:
     return None
 
 
-def read_study(path: Path) -> "tuple[Study, dict[str, Block]]":
+def read_study(path: Path) -> tuple[Any, dict[Any, Any]]:
     """Returns the `Study` in a YAML file, and its blocks.
 
     The blocks are a dict from "small" and "two_cores", if the file has them, to
@@ -130,12 +134,12 @@ def read_study(path: Path) -> "tuple[Study, dict[str, Block]]":
     base = settings_of(declared.base or {})
     common = _axes(declared.select_over or {})
     refuse_both(common, "`select_over`", base, "`base`")
-    axes, selected = zip(*(_grid(g, common, base) for g in grids), strict=True)
+    axes, selected = _axes_of(grids, common, base)
     study = Study(
         base=base,
-        grids=list(axes),
+        grids=axes,
         where=_entries_of_where(declared.where),
-        select_over=list(dict.fromkeys(key for s in selected for key in s)),
+        select_over=selected,
         overrides={},
         report=dataclass_config.from_dict(
             Report, declared.report or {}, "report."
@@ -149,7 +153,7 @@ def read_study(path: Path) -> "tuple[Study, dict[str, Block]]":
     )
 
 
-def _grids(grid: Any) -> list[Any] | Any:
+def _grids(grid: Any) -> Any:
     grids = [grid] if isinstance(grid, dict) else grid
     if not grids:
         raise ConfigError(
@@ -159,7 +163,13 @@ def _grids(grid: Any) -> list[Any] | Any:
     return grids
 
 
-def _grid(entry: Any, common: Any, base: Any) -> tuple[dict[Any, Any], Any]:
+def _axes_of(grids: Any, common: Any, base: Any) -> tuple[list[Any], list[Any]]:
+    """Returns the axes of each grid, and all keys to select over."""
+    axes, selected = zip(*(_grid(g, common, base) for g in grids), strict=True)
+    return list(axes), list(dict.fromkeys(key for s in selected for key in s))
+
+
+def _grid(entry: Any, common: Any, base: Any) -> tuple[dict[str, Any], Any]:
     """Returns all axes of a grid, and the axes to select over."""
     check_mapping(entry)
     own = {k: v for k, v in entry.items() if k != "select_over"}
@@ -175,7 +185,7 @@ def _grid(entry: Any, common: Any, base: Any) -> tuple[dict[Any, Any], Any]:
 
 def _block(values: Any) -> Block:
     check_mapping(values)
-    apart = ("where", "report")
+    apart = ("grid", "where", "report")
     settings = {k: v for k, v in values.items() if k not in apart}
     report = values.get("report")
     report = {} if report is None else report
@@ -184,10 +194,15 @@ def _block(values: Any) -> Block:
     settings = settings_of(settings)
     for when, own in where:
         refuse_both(settings, "the block", own, f"its `where` for {when}")
-    return Block(settings, where, report)
+    grids, selected = None, []
+    if values.get("grid") is not None:
+        grids, selected = _axes_of(_grids(values["grid"]), {}, {})
+        for grid in grids:
+            refuse_both(settings, "the block", grid, "its `grid`")
+    return Block(settings, grids, selected, where, report)
 
 
-def _axes(grid: Any) -> dict[Any, Any]:
+def _axes(grid: Any) -> Any:
     axes = settings_of(grid)
     for key, values in axes.items():
         if not isinstance(values, list) or not values:
@@ -199,9 +214,7 @@ def _axes(grid: Any) -> dict[Any, Any]:
     return axes
 
 
-def _entries_of_where(
-    where: Any,
-) -> list[tuple[dict[Any, Any], dict[Any, Any]]]:
+def _entries_of_where(where: Any) -> list[Any]:
     """Returns the entries of `where`, or an empty list if it is missing."""
     if not isinstance(where, list | None):
         raise ConfigError(
@@ -211,7 +224,7 @@ def _entries_of_where(
     return [_where(entry) for entry in where or []]
 
 
-def _where(entry: Any) -> tuple[dict[Any, Any], dict[Any, Any]]:
+def _where(entry: Any) -> tuple[Any, Any]:
     if not isinstance(entry, dict):
         raise ConfigError(
             "An entry of `where` reads `{when: {...}, set: {...}}`. Received: "

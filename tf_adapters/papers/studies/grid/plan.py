@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+import dataclasses
 import itertools
 from typing import TYPE_CHECKING
 from typing import Any
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 def load_study(
     path: Path, block: Any = None, flags: dict[str, Any] | None = None
-) -> tuple[Study, list[Any]]:
+) -> tuple[Any, list[Any]]:
     """Returns the `Study` in a YAML file and its list of `Run`s.
 
     Args:
@@ -52,8 +53,8 @@ def load_study(
         if study.expected or study.figures or study.claims:
             declared_runs.check_declared_runs(study, _expand(study))
         if block or flags:
-            changes = blocks[block] if block else None
-            study = study_blocks.with_block(study, changes, flags)
+            study = study_blocks.with_block(study, blocks.get(block), flags)
+            study = dataclasses.replace(study, form=block)
             if block:
                 _check_where_matches(study, blocks[block].where)
         runs = _expand(study, merge=bool(block))
@@ -76,7 +77,7 @@ def _check_where_matches(study: Study, entries: Any) -> None:
             )
 
 
-def _points(study: Study) -> Iterator[dict[Any, Any]]:
+def _points(study: Study) -> Iterator[Any]:
     for grid in study.grids:
         for values in itertools.product(*grid.values()):
             yield dict(zip(grid, values, strict=True))
@@ -96,7 +97,7 @@ def _expand(study: Study, merge: bool = False) -> list[Any]:
     return list(runs.values())
 
 
-def load_forms(path: Path) -> tuple[Study, dict[str | None, Any]]:
+def load_forms(path: Path) -> tuple[Any, dict[str, Any]]:
     """Returns the `Study` in a YAML file and the runs of each of its forms.
 
     Declarations about the paper are not checked.
@@ -110,7 +111,7 @@ def load_forms(path: Path) -> tuple[Study, dict[str | None, Any]]:
     """
     try:
         study, blocks = declaration.read_study(path)
-        forms: dict[str | None, Any] = {None: _expand(study)}
+        forms = {None: _expand(study)}
         for name, block in blocks.items():
             changed = study_blocks.with_block(study, block)
             forms[name] = _expand(changed, merge=True)

@@ -10,6 +10,7 @@ import collections
 from collections.abc import Sequence
 import dataclasses
 import json
+import math
 import statistics
 from typing import TYPE_CHECKING
 from typing import Any
@@ -35,16 +36,16 @@ class Tables:
         complete: Whether all runs are finished.
     """
 
-    cells: list[Any]
-    runs: list[Any]
+    cells: list
+    runs: list
     complete: bool
 
 
 def make_tables(
     study: "Study",
     runs: "Sequence[Run]",
-    results: Any,
-    errors: Any,
+    results: dict[str, Any] | None,
+    errors: dict[str, Any],
     folders: dict[str, Any] | None = None,
 ) -> "Tables":
     """Returns the `Tables` of a study.
@@ -133,7 +134,7 @@ def _with_further(rows: Any, report: Any, select_over: Any) -> tuple[Any, ...]:
     return rows, [*select_over, chosen]
 
 
-def _by_language(row: Any, report: Any) -> list[dict[Any, Any]]:
+def _by_language(row: Any, report: Any) -> list[Any]:
     """Returns copies of a run's row, each with the value of one language.
 
     An unfinished run has one row, without a language.
@@ -167,7 +168,7 @@ def _value(row: Any, key: Any) -> Any:
     return str(value) if isinstance(value, list) else value
 
 
-def _grouped(rows: Any, keys: Any) -> list[list[Any]]:
+def _grouped(rows: Any, keys: Any) -> list[Any]:
     """Groups rows by their values of `keys`, in order of appearance."""
     groups = collections.defaultdict(list)
     for row in rows:
@@ -179,7 +180,7 @@ def _finished(rows: Any) -> list[Any]:
     return [row for row in rows if row["state"] == "finished"]
 
 
-def _best_candidate(group: Any, select_over: Any) -> list[Any]:
+def _best_candidate(group: Any, select_over: Any) -> Any:
     """Returns the rows whose values of `select_over` are best on validation.
 
     The metric is the one that selects checkpoints, even if the table shows
@@ -238,5 +239,22 @@ def statistics_of_cell(
     return summary
 
 
-def _mean(values: Any) -> float | None:
+def value_and_spread(
+    summary: dict[str, Any], aggregate: Any
+) -> tuple[Any, ...]:
+    """Returns the two numbers that a cell shows, `None` if unknown.
+
+    Args:
+        summary: Dict from `statistics_of_cell`.
+        aggregate: See `Report`.
+    """
+    if aggregate == "best":
+        return summary["best"], None
+    spread = summary["standard_deviation"]
+    if aggregate == "standard_error" and spread is not None:
+        spread /= math.sqrt(summary["n"])
+    return summary["mean"], spread
+
+
+def _mean(values: Any) -> Any:
     return statistics.fmean(values) if values else None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from tf_adapters.launch.planned_run import Run
     from tf_adapters.papers.analysis.support.analysis import Analysis
+    from tf_adapters.tasks.task import Task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,25 +32,29 @@ class CurveSource:
 
     run: Path | None
     folder: Path | None
-    point: dict[str, Any]
-    settings: dict[str, Any]
+    point: dict
+    settings: dict
 
 
-def find_sources(runs: "Sequence[Run]", folder: Path) -> "list[CurveSource]":
+def find_sources(
+    runs: "Sequence[Run]", folder: Path, chosen: Any = None
+) -> list[Any]:
     """Returns a `CurveSource` for each task of each run.
 
     Args:
         runs: List of `Run`.
         folder: Folder of the study.
+        chosen: Set of pairs of a run's id and a task, if only these count.
     """
     return [
         _source(run, finished_runs.find_run(run, folder), task)
         for run in runs
         for task in run.metrics
+        if chosen is None or (run.id, task) in chosen
     ]
 
 
-def _source(run: Any, found: Any, task: str) -> "CurveSource":
+def _source(run: Any, found: Any, task: "Task") -> "CurveSource":
     point = {"task": task, **run.point}
     if len(run.metrics) > 1:
         point["task"] = task
@@ -75,7 +80,7 @@ def labels(sources: Any) -> list[str]:
     ]
 
 
-def named(key: Any, value: Any) -> str:
+def named(key: Any, value: Any) -> Any:
     """Returns a picture's label for a value of a setting."""
     if key in ("task", "method", "encoder"):
         return Path(str(value)).name
@@ -98,7 +103,7 @@ def with_points(
         sources: List of `CurveSource` that the analysis read.
         folder: Folder of the study.
     """
-    rows: Any = _sources_of_rows(table, one, sources)
+    rows = _sources_of_rows(table, one, sources)
     if rows is None:
         return table
     keys = dict.fromkeys(key for source in sources for key in source.point)
@@ -109,7 +114,7 @@ def with_points(
 
 def with_labels(table: Any, one: Any, sources: Any) -> Any:
     """Replaces each run in a table by a label with the settings that differ."""
-    rows: Any = _sources_of_rows(table, one, sources)
+    rows = _sources_of_rows(table, one, sources)
     if rows is None or "run" not in table:
         return table
     names = dict(zip(map(id, sources), labels(sources), strict=True))

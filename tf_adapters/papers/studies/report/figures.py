@@ -29,6 +29,7 @@ from tf_adapters.launch.progress_lines import counted
 from tf_adapters.papers.analysis.support import make
 from tf_adapters.papers.analysis.support.analysis import ANALYSES
 from tf_adapters.papers.studies.grid import settings as study_settings
+from tf_adapters.papers.studies.report import cells as study_cells
 from tf_adapters.papers.studies.report import figure_runs
 
 if TYPE_CHECKING:
@@ -80,16 +81,21 @@ def check_figures(study: "Study") -> None:
 
 
 def make_figures(
-    study: "Study", runs: Sequence[Any], folder: Path
+    study: "Study",
+    runs: Sequence[Any],
+    folder: Path,
+    rows: list[dict[str, Any]] = (),
 ) -> list[Any]:
     """Makes a study's pictures from the finished runs.
 
-    If a picture cannot be made, prints why, and continues with the others.
+    If the study selects over settings, pictures show the selected runs only. If
+    a picture cannot be made, prints why, and continues with the others.
 
     Args:
         study: `Study`.
         runs: List of the study's `Run`.
         folder: The study's folder, which contains `runs.csv`.
+        rows: List of dicts, from `run_rows`. Only needed for selection.
 
     Returns:
         List of `Made`.
@@ -99,9 +105,13 @@ def make_figures(
     except ConfigError as error:
         print(f"No figures: {error}", flush=True)
         return []
-    sources = figure_runs.find_sources(runs, Path(folder))
+    figures, chosen = study.figures, None
+    if study.select_over:
+        figures = [dataclasses.replace(f, runs=f.runs or {}) for f in figures]
+        chosen = _chosen(study, rows)
+    sources = figure_runs.find_sources(runs, Path(folder), chosen)
     made = []
-    for figure in study.figures:
+    for figure in figures:
         for name, planned in _pictures(figure, sources):
             some = [source for source in planned if source.run is not None]
             try:
@@ -109,6 +119,12 @@ def make_figures(
             except UserError as error:
                 print(f"No figure `{name}`: {error}", flush=True)
     return made
+
+
+def _chosen(study: "Study", rows: Any) -> set[Any]:
+    """Returns the run and the task of each row that the table shows."""
+    chosen = study_cells.chosen_rows(rows, study.report, study.select_over)
+    return {(row["run"], row["task"]) for row in chosen}
 
 
 def _pictures(figure: Any, sources: Any) -> list[Any]:
@@ -163,7 +179,7 @@ def _make(figure: Any, name: str, sources: Any, folder: Path) -> "Made":
     return made
 
 
-def _caption(summary: Any, sources: Any) -> str | Any:
+def _caption(summary: Any, sources: Any) -> Any:
     """Returns a caption, with the settings that the picture's runs share."""
     shared = {
         key: value
@@ -194,7 +210,7 @@ def _key(figure: Any, one: Any, sources: Any, folder: Path) -> dict[str, Any]:
     }
 
 
-def _digest(path: Path) -> str:
+def _digest(path: Path) -> Any:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

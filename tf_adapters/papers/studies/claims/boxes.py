@@ -13,7 +13,7 @@ from tf_adapters.papers.studies.claims import spreads
 
 if TYPE_CHECKING:
     from tf_adapters.launch.planned_run import Run
-    from tf_adapters.papers.studies.grid.paper import Claim
+    from tf_adapters.papers.studies.grid.claim import Claim
 
 
 def find_boxes(

@@ -24,7 +24,7 @@ from tf_adapters.tasks import languages
 if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
     from tf_adapters.launch.planned_run import Run
-    from tf_adapters.papers.studies.grid.paper import Claim
+    from tf_adapters.papers.studies.grid.claim import Claim
 
 
 def folder_of_row(folder: Path, row: dict[str, Any]) -> Path:
@@ -128,10 +128,11 @@ def predicted_pairs(
         parts = _parts(high, by_id[high["run"]].config, split)
         sample = _sample(setting, high, low, by_id)
         for part, metric in parts:
-            both = [
+            found = [
                 load(folder_of_row(folder, row), part) for row in (high, low)
             ]
-            if None in both:
+            both = [one for one in found if one is not None]
+            if len(both) < len(found):
                 return None
             first, second = (one.compared["target"] for one in both)
             if first != second:
@@ -207,7 +208,8 @@ def _parts(row: Any, config: Config, split: Any) -> list[Any]:
         stored = metric not in ("mean_metric", "loss")
         stored = stored and kind != "method_report"
         return [(split, metric)] if stored else []
-    task = config_task.declared_task(config_task.by_task(config)[row["task"]])
+    own = config_task.by_task(config)[row["task"]]
+    task: Any = config_task.declared_task(own)
     found = [
         key.removeprefix("transfer/")
         for key in row
@@ -215,8 +217,8 @@ def _parts(row: Any, config: Config, split: Any) -> list[Any]:
         and key.removeprefix("transfer/") not in languages.AVERAGES
     ]
     if name in languages.AVERAGES:
-        one_hot = dict(zip(found, np.eye(len(found)), strict=True))
-        shares = languages.averages(one_hot, task.languages)[name]
+        one_hot: Any = dict(zip(found, np.eye(len(found)), strict=True))
+        shares: Any = languages.averages(one_hot, task.languages)[name]
         found = [one for one, share in zip(found, shares, strict=True) if share]
     else:
         found = [name]

@@ -123,7 +123,7 @@ def _narrow_side(side: Any, runs: Any) -> dict[str, Any]:
     return narrowed
 
 
-def _of_figure(claim: Any, runs: Any, paths: Any) -> Comparison:
+def _of_figure(claim: Any, runs: Any, paths: Any) -> Comparison | str:
     """Returns a `Comparison`, or a text with the reason why there is none."""
     if not paths:
         return f"the figure `{claim.of}` was not made"
@@ -136,7 +136,7 @@ def _of_figure(claim: Any, runs: Any, paths: Any) -> Comparison:
 
 def _of_runs(
     claim: Any, study: "Study", runs: Any, rows: Any, folder: "Path"
-) -> Comparison:
+) -> Comparison | str:
     """Returns a `Comparison`, or a text with the reason why there is none."""
     split = study.report.split
     rows = [row for row in rows if row[split] is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
@@ -12,11 +13,11 @@ import pandas as pd
 from tf_adapters.papers.studies.claims.statistics import Difference
 
 if TYPE_CHECKING:
-    from tf_adapters.papers.studies.grid.paper import Claim
+    from tf_adapters.papers.studies.grid.claim import Claim
 
 
 def figure_differences(
-    claim: Claim, paths: Sequence[Any], keys: Sequence[str]
+    claim: Claim, paths: Sequence[Any], keys: Collection[str]
 ) -> Any:
     """Returns the differences of a claim about a figure's tables.
 
@@ -112,7 +113,9 @@ def _number(text: Any) -> float | None:
         return None
 
 
-def _pair_columns(sides: Any, compared: dict[str, Any], keys: Any) -> list[Any]:
+def _pair_columns(
+    sides: Any, compared: Collection[str], keys: Collection[str]
+) -> list[Any]:
     """Returns the columns in which both rows of a pair must agree."""
     first, second = sides
     both = pd.concat(sides)
@@ -127,8 +130,11 @@ def _pair_columns(sides: Any, compared: dict[str, Any], keys: Any) -> list[Any]:
 
 def _is_measured(column: Any) -> bool:
     """Returns whether a column holds numbers with decimals, unlike keys."""
-    numbers = [_number(value) for value in column if value]
-    return None not in numbers and any(not n.is_integer() for n in numbers)
+    cells = [value for value in column if value]
+    numbers = [n for n in map(_number, cells) if n is not None]
+    return len(numbers) == len(cells) and any(
+        not n.is_integer() for n in numbers
+    )
 
 
 def _means(side: Any, keys: Any, value: Any) -> dict[Any, Any]:

@@ -11,6 +11,8 @@ the small number of seeds (docs/studies.md).
 """
 
 import collections
+from collections.abc import Callable
+from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -39,9 +41,9 @@ class Difference:
     """
 
     value: float
-    setting: object = None
-    group: object = None
-    sample: object = None
+    setting: Hashable = None
+    group: Hashable = None
+    sample: Hashable = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,13 +64,13 @@ class Pair:
             their seed. `None` if each pair varies independently.
     """
 
-    setting: object
-    examples: object
+    setting: Hashable
+    examples: Hashable
     count: int
-    high: object
-    low: object
-    group: object = None
-    sample: object = None
+    high: Callable[[np.ndarray], np.ndarray]
+    low: Callable[[np.ndarray], np.ndarray]
+    group: Hashable = None
+    sample: Hashable = None
 
     def differences(self, counts: np.ndarray) -> Any:
         """Returns the difference for each draw."""
@@ -101,7 +103,7 @@ def bootstrap(
     difference = float(np.dot(weights, whole))
     sets = {pair.examples: pair.count for pair in pairs}
     drawn = _draw(pairs, weights, sets, draws, np.random.default_rng(seed))
-    parts = [(np.var(drawn, ddof=1), sum(sets.values()) - len(sets))]
+    parts: list[Any] = [(np.var(drawn, ddof=1), sum(sets.values()) - len(sets))]
     parts += _of_seeds(pairs, np.multiply(weights, whole))
     error, freedom = add_variances(parts)
     return Comparison(

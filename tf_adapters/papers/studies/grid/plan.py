@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
     from tf_adapters.launch.planned_run import Run
     from tf_adapters.papers.studies.grid.declaration import Study
-    from tf_adapters.tasks.task import Task
 
 
 def load_study(
@@ -97,7 +96,7 @@ def _expand(study: Study, merge: bool = False) -> list[Any]:
     return list(runs.values())
 
 
-def load_forms(path: Path) -> tuple[Any, dict[str, Any]]:
+def load_forms(path: Path) -> tuple[Any, dict[str | None, Any]]:
     """Returns the `Study` in a YAML file and the runs of each of its forms.
 
     Declarations about the paper are not checked.
@@ -111,7 +110,7 @@ def load_forms(path: Path) -> tuple[Any, dict[str, Any]]:
     """
     try:
         study, blocks = declaration.read_study(path)
-        forms = {None: _expand(study)}
+        forms: dict[str | None, Any] = {None: _expand(study)}
         for name, block in blocks.items():
             changed = study_blocks.with_block(study, block)
             forms[name] = _expand(changed, merge=True)
@@ -175,7 +174,7 @@ def metrics_of(config: Config, name: str | None = None) -> dict[Any, Any]:
     return dict.fromkeys(metrics, name)
 
 
-def selecting_metric(config: Config, task: Task) -> Any:
+def selecting_metric(config: Config, task: str) -> Any:
     """Returns the metric that selects checkpoints for one of a run's tasks."""
     own = config_task.by_task(config)[task]
     return config_task.declared_task(own).metrics[0]

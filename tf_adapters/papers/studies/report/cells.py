@@ -44,7 +44,7 @@ class Tables:
 def make_tables(
     study: "Study",
     runs: "Sequence[Run]",
-    results: dict[str, Any] | None,
+    results: dict[str, Any],
     errors: dict[str, Any],
     folders: dict[str, Any] | None = None,
 ) -> "Tables":

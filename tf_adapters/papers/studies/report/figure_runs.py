@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from tf_adapters.launch.planned_run import Run
     from tf_adapters.papers.analysis.support.analysis import Analysis
-    from tf_adapters.tasks.task import Task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +53,7 @@ def find_sources(
     ]
 
 
-def _source(run: Any, found: Any, task: "Task") -> "CurveSource":
+def _source(run: Any, found: Any, task: str) -> "CurveSource":
     point = {"task": task, **run.point}
     if len(run.metrics) > 1:
         point["task"] = task

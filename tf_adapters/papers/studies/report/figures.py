@@ -84,7 +84,7 @@ def make_figures(
     study: "Study",
     runs: Sequence[Any],
     folder: Path,
-    rows: list[dict[str, Any]] = (),
+    rows: Sequence[dict[str, Any]] = (),
 ) -> list[Any]:
     """Makes a study's pictures from the finished runs.
 

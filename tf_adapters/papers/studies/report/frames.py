@@ -20,7 +20,7 @@ _PROVENANCE += ("versions", "folder")
 
 def measured(
     cells: list[dict[str, Any]],
-    rows: Sequence[Any],
+    rows: Any,
     column: Any,
     aggregate: str = "mean",
 ) -> Any:

@@ -70,7 +70,7 @@ def find_printed_numbers(
     ]
 
 
-def _row(study: "Study", expected: Any, known: Any) -> Iterator[Any]:
+def _row(study: Any, expected: Any, known: Any) -> Iterator[Any]:
     label = study_settings.label_of(expected.runs)
     columns = [str(column) for column in study.expected.columns]
     errors = expected.errors or [None] * len(columns)

@@ -45,7 +45,7 @@ class PrefixesSlot(Slot):
     def call(
         self,
         keys: Tensor,
-        values: Tensor | None = None,
+        values: Tensor,
         context: Context,
         training: bool | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:

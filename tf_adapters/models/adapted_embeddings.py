@@ -15,6 +15,7 @@ from tf_adapters.layers.bank import norm_weights
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.normalization import layer_norm
+from tf_adapters.layers.quantized import kernel_of
 from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.stateless_seeds import dropout
 
@@ -45,7 +46,8 @@ def embed(
     x = layer_norm(x, gamma, beta, encoder.epsilon)
     x = dropout(x, encoder.hidden_dropout, context.seeds)
     if encoder.projection is not None:
-        x = dense(x, encoder.projection.kernel, encoder.projection.bias)
+        kernel = kernel_of(encoder.projection, x.shape[-1])
+        x = dense(x, kernel, encoder.projection.bias)
     return _in_slot(encoder, "embeddings", x, context, training)
 
 

@@ -115,7 +115,8 @@ def _check_pooler(encoder: Encoder, head: heads.Head | None) -> None:
 def _check_vocabulary(encoder: Encoder, head: heads.Head | None) -> None:
     if not isinstance(head, heads.MaskedLM):
         return
-    expected = tuple(encoder.backbone.token_embedding.embeddings.shape)
+    layer = encoder.backbone.token_embedding
+    expected = layer.input_dim, layer.output_dim
     received = head.vocabulary_size, head.embedding_width
     if received != expected:
         raise UserError(

@@ -1,0 +1,69 @@
+"""Makes and runs an ONNX file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.extras import needs_extra
+from tf_adapters.layers.dense import without_flattening
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import numpy as np
+    import onnx
+    import tensorflow as tf
+
+_OPSET = 17
+
+
+def convert(
+    function: tf.types.experimental.PolymorphicFunction,
+    facts: Mapping[str, str],
+) -> onnx.ModelProto:
+    """Converts a function to an `onnx.ModelProto`.
+
+    Args:
+        function: `tf.function` with an `input_signature`. The names of its
+            inputs and outputs are those of the file.
+        facts: Dict from name to text, for the metadata.
+
+    Raises:
+        AdapterError: If ONNX lacks an operation of the function.
+        ConfigError: If a library of the extra `export` is not installed.
+    """
+    with needs_extra("export", "An ONNX file"):
+        import tf2onnx
+    try:
+        with without_flattening():
+            content, _ = tf2onnx.convert.from_function(
+                function, function.input_signature, opset=_OPSET
+            )
+    except (ValueError, NotImplementedError) as error:
+        raise AdapterError(
+            f"The model cannot be converted to ONNX: {error}. Export a "
+            "SavedModel instead (--format=saved_model)."
+        ) from error
+    for name, text in facts.items():
+        content.metadata_props.add(key=name, value=text)
+    return content
+
+
+def runner(
+    path: Path,
+) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
+    """Returns a function that runs a file on a dict of its inputs."""
+    with needs_extra("export", "The check of an ONNX file"):
+        import onnxruntime
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3  # Errors only.
+    session = onnxruntime.InferenceSession(
+        str(path), options, providers=["CPUExecutionProvider"]
+    )
+    names = [output.name for output in session.get_outputs()]
+    return lambda inputs: dict(
+        zip(names, session.run(None, inputs), strict=True)
+    )

@@ -1,0 +1,75 @@
+"""Compares the outputs of an exported file with those of its model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keras import ops
+import numpy as np
+
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.export import token_outputs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from collections.abc import Iterable
+    from collections.abc import Iterator
+    from collections.abc import Mapping
+
+    from tf_adapters.data.tokens.packer import Packer
+    from tf_adapters.models.adapter_model import AdapterModel
+
+TOLERANCE = 1e-4
+_ROWS = 200
+_ROWS_AT_ONCE = 20
+
+
+def check(
+    run: Callable[[dict[str, np.ndarray]], Mapping[str, np.ndarray]],
+    model: AdapterModel,
+    batches: Iterable[dict[str, np.ndarray]],
+    what: str,
+) -> None:
+    """Compares the outputs of a file with those of the model.
+
+    Args:
+        run: Function that runs the file: from a dict of int32 features to a
+            dict of outputs, named as in `token_outputs`.
+        model: `AdapterModel` with a head.
+        batches: Features to compare on, such as `random_batches` yields.
+        what: Words for the file in an error, such as "ONNX file".
+
+    Raises:
+        AdapterError: If an output differs by more than 1e-4.
+    """
+    for features in batches:
+        found = run(features)
+        for name, value in token_outputs.compute(model, features).items():
+            expected = ops.convert_to_numpy(value)
+            difference = np.abs(expected - found[name]).max()
+            if not difference <= TOLERANCE:
+                raise AdapterError(
+                    f"The {what}'s `{name}` differs from the model's by "
+                    f"{difference:.1e}, more than {TOLERANCE:.0e}. Nothing "
+                    "was written."
+                )
+
+
+def random_batches(
+    model: AdapterModel, packer: Packer
+) -> Iterator[dict[str, np.ndarray]]:
+    """Yields batches of random tokens as dicts of int32 arrays.
+
+    There are 200 rows of 2 tokens up to the packer's maximum length.
+    """
+    generator = np.random.default_rng(0)
+    embedding = model.encoder_info.backbone.token_embedding
+    size = embedding.embeddings.shape[0]
+    for length in np.linspace(2, packer.max_length, _ROWS // _ROWS_AT_ONCE):
+        features = {}
+        for name, shape in model.feature_shapes().items():
+            rows = (_ROWS_AT_ONCE, *[3] * (len(shape) - 2), int(length))
+            limit = {"token_ids": size, "padding_mask": 2}.get(name, 1)
+            features[name] = generator.integers(0, limit, rows, "int32")
+        features["padding_mask"][..., :2] = 1
+        yield features

@@ -1,0 +1,33 @@
+"""Replaces the folder of an earlier export, if the new one succeeds."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+import tempfile
+from typing import TYPE_CHECKING
+
+from tf_adapters.common import adapter_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    import os
+
+
+@contextlib.contextmanager
+def replaced_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yields a new folder, which replaces `folder` at the end of the block.
+
+    If the block raises an error, `folder` stays as it was.
+
+    Args:
+        folder: Path of the folder to replace. It need not exist.
+    """
+    folder = Path(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".") as scratch:
+        # Keep the folder's name, because some formats store it.
+        new = Path(scratch) / folder.name
+        new.mkdir()
+        yield new
+        adapter_folder.replace(folder, new)

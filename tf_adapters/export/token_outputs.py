@@ -1,0 +1,94 @@
+"""The outputs and the description of an exported file that takes token ids.
+
+They are the same in each format: the output of the head layer is named
+`logits`, or `outputs` if it does not hold logits. If the model classifies or
+scores texts, `probabilities` or `score` is a second output.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from keras import ops
+import tensorflow as tf
+
+from tf_adapters import heads
+from tf_adapters.common.errors import UserError
+from tf_adapters.models.adapter_model import AdapterModel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tf_adapters.common.types import Tensor
+    from tf_adapters.data.tokens.packer import Packer
+
+
+def check_model(model: object, function: str) -> None:
+    """Raises a `UserError` if a value is not an `AdapterModel` with a head.
+
+    Args:
+        model: Value to check.
+        function: Name of the function that the caller gave it to.
+    """
+    if not isinstance(model, AdapterModel) or model.head is None:
+        raise UserError(
+            f"Expected as `model` of `{function}(model, packer, folder)` an "
+            "`AdapterModel` with a head, as `adapt(encoder, method, head)` "
+            f"returns. Received: {model!r:.100}"
+        )
+
+
+def compute(
+    model: AdapterModel, features: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Returns the float32 outputs that a file of the model should have."""
+    outputs = ops.cast(model(features, training=False), "float32")
+    name = "logits" if model.head.gives_logits else "outputs"
+    answer = model.head.answer(outputs) if _is_of_texts(model.head) else {}
+    # Class ids are left to the caller: Keras's argmax uses operations that
+    # ONNX lacks.
+    numbers = {k: v for k, v in answer.items() if v.dtype.is_floating}
+    return {name: outputs, **numbers}
+
+
+def graph(
+    model: AdapterModel, shapes: Mapping[str, tuple[int | None, ...]]
+) -> tf.types.experimental.PolymorphicFunction:
+    """Returns `compute` as a `tf.function` of int32 features.
+
+    Args:
+        model: `AdapterModel` with a head.
+        shapes: Dict from feature name to shape, as `model.feature_shapes()`.
+            `None` stands for any size.
+    """
+
+    def from_tokens(*features: Tensor) -> dict[str, Tensor]:
+        return compute(model, dict(zip(shapes, features, strict=True)))
+
+    inputs = [
+        tf.TensorSpec(shape, tf.int32, name) for name, shape in shapes.items()
+    ]
+    return tf.function(from_tokens, autograph=False, input_signature=inputs)
+
+
+def facts(model: AdapterModel, packer: Packer) -> dict[str, str]:
+    """Returns what a caller of the file needs to know, for its metadata."""
+    head, encoder = model.head, model.encoder_info
+    values = {
+        "head": heads.to_config(head),
+        "labels": list(head.labels),
+        "temperature": head.temperature,
+        "max_length": packer.max_length,
+        "encoder": encoder.name,
+        "encoder_fingerprint": encoder.fingerprint,
+    }
+    return {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in values.items()
+    }
+
+
+def _is_of_texts(head: heads.Head) -> bool:
+    """Returns whether a head classifies or scores texts."""
+    return head.signature in ("text", "windows")

@@ -173,7 +173,7 @@ FLAGS = (
 GROUPS = {
     "What": (
         *("task", "method", "encoder", "mode", "adapters", "tasks", "list"),
-        *("init_adapter", "stack_on", "pretrain_steps", "plugin"),
+        *("init_adapter", "stack_on", "pretrain_steps", "plugin", "quantize"),
     ),
     "Data": (
         *("data", "text", "label", "head", "validation", "test", "data_dir"),

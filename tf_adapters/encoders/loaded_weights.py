@@ -50,6 +50,8 @@ class LoadedWeights:
         self.is_of_file = False
         # `"int8"` or `"int4"` if the weights are quantized, else `None`.
         self.quantization = None
+        # The number of weights before they were quantized.
+        self.num_weights = None
         # From the path of a weight that some model trains to the variable and
         # its original value.
         self._loaded = {}

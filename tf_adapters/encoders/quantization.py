@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import math
 import typing
 from typing import Any
 
 import keras
+import numpy as np
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
@@ -60,6 +63,10 @@ def quantize_encoder(encoder: Encoder, mode: str | None) -> None:
 
 def quantize_backbone(backbone: keras_hub.models.Backbone, mode: str) -> None:
     """Quantizes the weights of a KerasHub backbone in place."""
+    loaded = loaded_weights(backbone)
+    loaded.num_weights = backbone.count_params()
+    # Keras collects garbage after each layer. Frozen objects are skipped.
+    gc.freeze()
     backbone.quantize(
         mode,
         config=_CONFIGS[mode],
@@ -67,7 +74,8 @@ def quantize_backbone(backbone: keras_hub.models.Backbone, mode: str) -> None:
         # KerasHub's embeddings are a subclass without code of its own.
         type_check=False,
     )
-    loaded_weights(backbone).quantization = mode
+    gc.unfreeze()
+    loaded.quantization = mode
 
 
 def check_float(backbone: keras_hub.models.Backbone) -> None:
@@ -82,3 +90,16 @@ def check_float(backbone: keras_hub.models.Backbone) -> None:
                 "weights, is unknown. Load the original weights with "
                 '`tf_adapters.load_encoder(name, quantize="int8")`.'
             )
+
+
+def count_weights(backbone: keras_hub.models.Backbone) -> int:
+    """Returns how many weights a backbone has, without those of scales."""
+    return loaded_weights(backbone).num_weights or backbone.count_params()
+
+
+def count_bytes(backbone: keras_hub.models.Backbone) -> int:
+    """Returns how many bytes the weights of a backbone take, with scales."""
+    return sum(
+        math.prod(variable.shape) * np.dtype(variable.dtype).itemsize
+        for variable in backbone.weights
+    )

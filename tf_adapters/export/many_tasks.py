@@ -66,7 +66,10 @@ def export_runs(
     )
     _check_encoders(folders)
     precision = _common(configs, "train.precision", lambda c: c.train.precision)
-    encoder, tokenizer = load_encoder(configs[0].encoder, precision)
+    quantize = _common(configs, "quantize", lambda c: c.quantize)
+    encoder, tokenizer = load_encoder(
+        configs[0].encoder, precision, quantize=quantize
+    )
     bank = bank_lib.load_bank(folders, encoder)
     packer = TextPacker(tokenizer, max_length, encoder.takes_segments)
     folder = own_files.make_folder(output, "tasks")
@@ -119,7 +122,7 @@ def _common(
 ) -> Any:
     values = {of(config) for config in configs}
     if len(values) > 1:
-        found = ", ".join(map(str, sorted(values)))
+        found = ", ".join(sorted(map(str, values)))
         raise AdapterError(
             f"Runs in one SavedModel must have the same `{what}`. Found: "
             f"{found}."

@@ -7,6 +7,7 @@ import math
 import typing
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.encoders import quantization
 from tf_adapters.layers.reparameterization import stored_name
 
 if typing.TYPE_CHECKING:
@@ -123,7 +124,7 @@ def trained_table(model: AssembledModel | MultiTaskModel) -> str:
         >>> tf_adapters.trained_table(model).splitlines()[0].split()
         ['part', 'variables', 'weights', 'of', 'encoder']
     """
-    encoder_weights = count_weights(model.encoder.backbone.weights)
+    encoder_weights = quantization.count_weights(model.encoder.backbone)
     variable_groups = model.variable_groups()
     wide = max(16, *(len(part) for part, _, _ in variable_groups))
 

@@ -7,6 +7,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 
 _HUGGINGFACE_FILES = (
+    "README.md",  # The license, for exported files.
     "*.json",
     "*.txt",
     "*.model",

@@ -206,8 +206,12 @@ class HuggingFaceTokenizer:
             A tokenizer built from `tokenizer.json`, or `None` if it is neither
             BERT's WordPiece nor the byte-level BPE of RoBERTa or ModernBERT.
         """
-        content = json.loads(self._tokenizer.backend_tokenizer.to_str())
+        content = json.loads(self.to_json())
         return graph_tokenizers.of_content(content, self._tokenizer.cls_token)
+
+    def to_json(self) -> str:
+        """Returns the content of `tokenizer.json`."""
+        return self._tokenizer.backend_tokenizer.to_str()
 
 
 def count_ids(

@@ -12,6 +12,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from tf_adapters.common import own_files
+from tf_adapters.export import encoder_folder
 from tf_adapters.export import onnx_file
 from tf_adapters.export import parity
 from tf_adapters.export import token_outputs
@@ -57,7 +58,8 @@ def export_onnx(
     classifies or scores texts, `probabilities` or `score` is a second output,
     as in a SavedModel. The file is compared with the model on 200 rows of
     random tokens, up to the maximum length. Its metadata include `labels`,
-    `temperature`, `max_length`, `head`, `encoder` and `encoder_fingerprint`.
+    `temperature`, `max_length`, `head`, `encoder`, `encoder_fingerprint` and
+    `encoder_license`.
 
     Args:
         model: `AdapterModel` with a head.
@@ -90,7 +92,8 @@ def export_onnx(
             batches = parity.random_batches(model, packer)
             run = onnx_file.runner(new / FILE)
             parity.check(run, model, batches, "ONNX file")
-        has_tokenizer = tokenizer_file.write(packer, new)
+        encoder = encoder_folder.folder_of(model.encoder_info)
+        has_tokenizer = tokenizer_file.write(packer, new, encoder)
         if has_tokenizer and model.head.signature == "text":
             program = Path(__file__).with_name("run_onnx.py")
             shutil.copyfile(program, new / "run.py")

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from tf_adapters import heads
 from tf_adapters.common.errors import UserError
+from tf_adapters.export import encoder_folder
 from tf_adapters.models.adapter_model import AdapterModel
 
 if TYPE_CHECKING:
@@ -82,6 +83,9 @@ def facts(model: AdapterModel, packer: Packer) -> dict[str, str]:
         "max_length": packer.max_length,
         "encoder": encoder.name,
         "encoder_fingerprint": encoder.fingerprint,
+        "encoder_license": encoder_folder.license_of(
+            encoder_folder.folder_of(encoder)
+        ),
     }
     return {
         name: value if isinstance(value, str) else json.dumps(value)

@@ -1,20 +1,27 @@
-"""Writes a packer as `tokenizer.json`, which the library `tokenizers` reads."""
+"""Writes a packer as `tokenizer.json`, which the library `tokenizers` reads.
+
+The encoder's own `tokenizer.json` is taken, or a tokenizer is made from its
+vocabulary. Either must give the packer's token ids for 1,000 odd texts. As in
+the packer, special tokens in a text are plain text, and NUL is ignored.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import TYPE_CHECKING
 
 import tokenizers
-from tokenizers import models
 from tokenizers import normalizers
-from tokenizers import pre_tokenizers
 from tokenizers import processors
 
-from tf_adapters.data.tokens import vocabulary
-from tf_adapters.encoders.word_piece import WordPieceTokenizer
+from tf_adapters.common.errors import cut
+from tf_adapters.data.tokens import library_tokenizers
+from tf_adapters.data.tokens.library_tokenizers import token_name
+from tf_adapters.export import odd_texts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tf_adapters.data.tokens.packer import Packer
@@ -23,74 +30,101 @@ FILE = "tokenizer.json"
 _LOGGER = logging.getLogger(__name__)
 
 
-def write(packer: Packer, folder: Path) -> bool:
+def write(packer: Packer, folder: Path, encoder: Path | None = None) -> bool:
     """Writes `tokenizer.json` with special tokens, truncation and padding.
 
     Args:
         packer: `TextPacker`.
         folder: Path of an existing folder.
+        encoder: Path of the encoder's folder, or `None` (default) if it has
+            none.
 
     Returns:
-        Whether the file was written. If the encoder's tokenizer is not
-        WordPiece, a warning is logged instead.
+        Whether the file was written. If no tokenizer gives the packer's ids, a
+        warning is logged instead.
     """
-    if not isinstance(packer.tokenizer, WordPieceTokenizer):
-        _LOGGER.warning(
-            "There is no %s next to the model, because the encoder's tokenizer "
-            "is not WordPiece. Make token ids with `tf_adapters.TextPacker`, "
-            "or with the tokenizer of the encoder's folder.",
-            FILE,
-        )
-        return False
-    tokenizer = _word_piece(packer.tokenizer)
-    _add_special_tokens(tokenizer, packer)
-    tokenizer.enable_truncation(packer.max_length, strategy="longest_first")
+    for tokenizer in _candidates(packer, encoder):
+        if _gives_ids_of(packer, tokenizer):
+            _frame(tokenizer, packer)
+            tokenizer.save(str(folder / FILE))
+            return True
+    _LOGGER.warning(
+        "There is no %s and no run.py next to the model, because the library "
+        "`tokenizers` does not give the token ids of this encoder's %s. Make "
+        "token ids with `tf_adapters.TextPacker`.",
+        FILE,
+        type(packer.tokenizer).__name__,
+    )
+    return False
+
+
+def _candidates(
+    packer: Packer, encoder: Path | None
+) -> Iterator[tokenizers.Tokenizer]:
+    """Yields tokenizers without special tokens that may suit the packer."""
+    if hasattr(packer.tokenizer, "to_json"):
+        yield _plain(packer.tokenizer.to_json())
+        return
+    if encoder is not None and (encoder / FILE).is_file():
+        try:
+            yield _plain((encoder / FILE).read_text(encoding="utf-8"))
+        # The library raises plain exceptions.
+        except Exception as error:
+            _LOGGER.warning(
+                "%s is no file of the library `tokenizers` (%s), so the "
+                "tokenizer is made from the vocabulary.",
+                encoder / FILE,
+                cut(error),
+            )
+    made = library_tokenizers.library_tokenizer(packer.tokenizer)
+    if made is not None:
+        yield made
+
+
+def _plain(content: str) -> tokenizers.Tokenizer:
+    """Returns a stored tokenizer, to which special tokens are plain text."""
+    values = json.loads(content)
+    values["added_tokens"] = [
+        token for token in values["added_tokens"] if not token["special"]
+    ]
+    values |= {"post_processor": None, "truncation": None, "padding": None}
+    tokenizer = tokenizers.Tokenizer.from_str(json.dumps(values))
+    steps = [library_tokenizers.without_nul(), tokenizer.normalizer]
+    tokenizer.normalizer = normalizers.Sequence([s for s in steps if s])
+    return tokenizer
+
+
+def _gives_ids_of(packer: Packer, tokenizer: tokenizers.Tokenizer) -> bool:
+    """Returns whether a tokenizer gives the packer's ids for odd texts.
+
+    If a word can be cut into the same pieces in several orders, they are
+    equally likely to a unigram model, and either order is right.
+    """
+    texts = odd_texts.make()
+    found = tokenizer.encode_batch(texts, add_special_tokens=False)
+    is_unigram = isinstance(tokenizer.model, tokenizers.models.Unigram)
+    order = sorted if is_unigram else list
+    return all(
+        order(ours.tolist()) == order(theirs.ids)
+        for ours, theirs in zip(packer.token_arrays(texts), found, strict=True)
+    )
+
+
+def _frame(tokenizer: tokenizers.Tokenizer, packer: Packer) -> None:
+    """Adds the packer's special tokens, truncation and padding."""
     special = packer.special_tokens
-    tokenizer.enable_padding(
-        pad_id=special.pad, pad_token=tokenizer.id_to_token(special.pad)
-    )
-    tokenizer.save(str(folder / FILE))
-    return True
-
-
-def _word_piece(tokenizer: WordPieceTokenizer) -> tokenizers.Tokenizer:
-    """Returns a `tokenizers.Tokenizer` without special tokens."""
-    tokens = vocabulary.tokens_of(tokenizer)
-    new = tokenizers.Tokenizer(
-        models.WordPiece(
-            {token: i for i, token in enumerate(tokens)},
-            unk_token=tokenizer.oov_token,
-            max_input_chars_per_word=100,
-            continuing_subword_prefix=tokenizer.suffix_indicator,
-        )
-    )
-    new.normalizer = normalizers.BertNormalizer(
-        clean_text=True,
-        handle_chinese_chars=tokenizer.split_on_cjk,
-        strip_accents=tokenizer.strips_accents,
-        lowercase=tokenizer.lowercases,
-    )
-    new.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    return new
-
-
-def _add_special_tokens(
-    tokenizer: tokenizers.Tokenizer, packer: Packer
-) -> None:
-    special = packer.special_tokens
-    start, end, *separators = map(
-        tokenizer.id_to_token,
-        (special.start, special.end, *special.separators),
+    start, end, *separators = (
+        token_name(tokenizer, token_id)
+        for token_id in (special.start, special.end, *special.separators)
     )
     number = special.second_segment or 0
+    ids = {start: special.start, end: special.end}
+    ids |= dict(zip(separators, special.separators, strict=True))
     tokenizer.post_processor = processors.TemplateProcessing(
         single=[start, "$A", end],
         pair=[start, "$A", *separators, f"$B:{number}", f"{end}:{number}"],
-        special_tokens=list(
-            {
-                start: special.start,
-                end: special.end,
-                **dict(zip(separators, special.separators, strict=True)),
-            }.items()
-        ),
+        special_tokens=list(ids.items()),
     )
+    tokenizer.enable_truncation(packer.max_length, strategy="longest_first")
+    pad = token_name(tokenizer, special.pad)
+    tokenizer.enable_padding(pad_id=special.pad, pad_token=pad)

@@ -7,14 +7,15 @@ byte-level BPE, TensorFlow Text for SentencePiece.
 
 import keras_hub
 import numpy as np
-import tokenizers
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.data.tokens.library_tokenizers import library_tokenizer
 
-_WORD_PIECE = (
+_OF_LIBRARY = (
     keras_hub.models.BertTokenizer,
     keras_hub.models.DistilBertTokenizer,
     keras_hub.models.ElectraTokenizer,
+    keras_hub.models.RobertaTokenizer,
 )
 
 
@@ -35,10 +36,8 @@ def tokenize_with_offsets(tokenizer, texts):
     """
     if hasattr(tokenizer, "with_offsets"):
         found = tokenizer.with_offsets(texts)
-    elif isinstance(tokenizer, _WORD_PIECE):
-        found = _encode(_word_piece(tokenizer), texts)
-    elif isinstance(tokenizer, keras_hub.models.RobertaTokenizer):
-        found = _encode(_byte_pair(tokenizer), texts)
+    elif isinstance(tokenizer, _OF_LIBRARY):
+        found = _encode(library_tokenizer(tokenizer), texts)
     elif isinstance(tokenizer, keras_hub.models.XLMRobertaTokenizer):
         found = _sentence_piece(tokenizer, texts)
     else:
@@ -59,45 +58,6 @@ def _encode(tokenizer, texts):
         (encoding.ids, encoding.offsets)
         for encoding in tokenizer.encode_batch(texts)
     ]
-
-
-def _word_piece(tokenizer):
-    tokens = tokenizer.get_vocabulary()
-    # Our own class cleans texts itself, and turns off KerasHub's cleaning.
-    lowercase = getattr(tokenizer, "lowercases", tokenizer.lowercase)
-    strip = getattr(tokenizer, "strips_accents", tokenizer.strip_accents)
-    built = tokenizers.Tokenizer(
-        tokenizers.models.WordPiece(
-            {token: i for i, token in enumerate(tokens)},
-            unk_token=tokenizer.oov_token,
-            continuing_subword_prefix=tokenizer.suffix_indicator,
-            max_input_chars_per_word=100,
-        )
-    )
-    built.normalizer = tokenizers.normalizers.BertNormalizer(
-        clean_text=True,
-        handle_chinese_chars=tokenizer.split_on_cjk,
-        strip_accents=strip,
-        lowercase=lowercase,
-    )
-    built.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-    return built
-
-
-def _byte_pair(tokenizer):
-    # A file of merges can begin with a line that gives its version.
-    merges = [
-        tuple(merge.split(" "))
-        for merge in tokenizer.merges
-        if not merge.startswith("#version")
-    ]
-    built = tokenizers.Tokenizer(
-        tokenizers.models.BPE(dict(tokenizer.vocabulary), merges)
-    )
-    built.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(
-        add_prefix_space=tokenizer.add_prefix_space
-    )
-    return built
 
 
 def _sentence_piece(tokenizer, texts):

@@ -1,0 +1,35 @@
+"""Texts that tokenizers disagree about, to compare two of them.
+
+Left out are texts for which a packer differs from the original tokenizer (words
+of more than 100 bytes in WordPiece; in byte-level BPE, a space and a no-break
+space at the end), and combining characters after a ligature or the like, whose
+normal form SentencePiece does not compose.
+"""
+
+import numpy as np
+
+_PARTS = (
+    "the film|was|NOT|good.|it's | the|re-enter|they'll|fishing|watered|don't|"
+    "WE'RE|(why?)|\"quoted\"|``so''|3.14|1,250.75|9,|12|€5|a/b|x@y.com|#|##s|-|"
+    "_|…|½|ﬁ|Ⅷ|１２|Ω|ß|cafe|Élan|naïve|İz|e\u0301|I\u0307|x\u0301y|ёлка|Привет|"
+    "ΟΔΟΣ|電影|日本の|한국어|हिन्दी|نص|😀|🇩🇪|👍🏽||  |\t|\n|no\u00a0break|"
+    "wide\u3000space|\u200b|\ufeff|co\u00adop|a\x00b|\x07|▁|Ġ|[SEP]|[CLS]|[MASK]|"
+    "[UNK]|[PAD]|<s>|</s>|<unk>|<mask>|<pad>"
+).split("|")
+_ENDS = (" ", " ", " ", "")
+
+
+def make(count: int = 1000) -> list[str]:
+    """Returns texts of up to 11 parts each, always the same ones."""
+    generator = np.random.default_rng(0)
+    return [
+        "".join(
+            part + end
+            for part, end in zip(
+                generator.choice(_PARTS, size),
+                generator.choice(_ENDS, size),
+                strict=True,
+            )
+        )
+        for size in generator.integers(0, 12, count)
+    ]

@@ -13,6 +13,7 @@ import tf_adapters
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.config import resolve
 from tf_adapters.export import many_tasks
+from tf_adapters.export import many_tasks_module
 from tf_adapters.tasks import TASKS
 
 pytestmark = pytest.mark.integration
@@ -139,6 +140,18 @@ def test_texts_pairs_and_tasks_are_as_many(serve, counts):
     columns = [x * count for x, count in zip(columns, counts, strict=True)]
     with pytest.raises(tf.errors.InvalidArgumentError, match="number of rows"):
         serve(*columns)
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (tf_adapters.heads.Classification(labels=("a", "b")), True),
+        (tf_adapters.heads.MultiLabel(labels=("a", "b")), False),
+        (tf_adapters.heads.Regression(), False),
+    ],
+)
+def test_only_a_head_of_one_class_predicts_a_label(head, expected):
+    assert many_tasks_module.chooses_a_class(head) == expected
 
 
 def test_the_encoder_is_there_once(exported, runs):

@@ -9,8 +9,9 @@ from tf_adapters.runs import task_data
 from tf_adapters.runs import training_run
 
 pytestmark = pytest.mark.slow
-# A mask that is fixed half way, weights to mix with, gates, a scaled product.
-METHODS = ("diff_pruning", "mixout", "adapter_bias_l0", "lora")
+# A mask that is fixed half way, weights to mix with, gates, a scaled product,
+# blocks that are computed once.
+METHODS = ("diff_pruning", "mixout", "adapter_bias_l0", "lora", "top_layers")
 
 
 def _train(folder, method):
@@ -22,6 +23,9 @@ def _train(folder, method):
             "gate_learning_rate_multiplier": 3.0,
             "share": 0.05,
         }
+    if method == "top_layers":
+        layer["method"] = {"name": method, "k": 1}
+        layer["train"]["encoder_dropout"] = False
     config = resolve.resolve_config(whole_runs.SETTINGS, layer)
     data = task_data.load_task_data(config)
     return training_run.train_experiment(config, data, folder)

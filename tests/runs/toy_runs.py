@@ -39,7 +39,14 @@ def examples(count=21, seed=0):
     return pipeline.to_tensors(Examples(rows, segments, targets, pad_id=0))
 
 
-def trainer(config, strategy="one_device", dropout=0.0, method=None, head=HEAD):
+def trainer(
+    config,
+    strategy="one_device",
+    dropout=0.0,
+    method=None,
+    head=HEAD,
+    num_blocks=None,
+):
     strategy = distribution.make_strategy(strategy)
     keras.utils.set_random_seed(0)
     method = method or methods.Houlsby(units=4)
@@ -47,7 +54,7 @@ def trainer(config, strategy="one_device", dropout=0.0, method=None, head=HEAD):
         encoder = tiny.encoder(
             dropout=dropout,
             dtype=config.train.precision,
-            num_blocks=cases.num_blocks(method),
+            num_blocks=num_blocks or cases.num_blocks(method),
         )
         model = cases.build(encoder, method, head, remat=config.train.remat)
     return Trainer(

@@ -20,7 +20,7 @@ def run_export(options, layer, arguments):
 
 
 def is_of_many_tasks(options):
-    """Returns whether options ask for one SavedModel of several adapters.
+    """Returns whether options ask for one export of several adapters.
 
     If `model_dir` holds a run, `adapters` are the members of its fusion.
     """
@@ -61,29 +61,35 @@ def export_command(config, model_dir, options):
 
 
 def export_many_tasks(flag_layer, options):
-    """Exports the adapters of many runs as one SavedModel; prints its path.
+    """Exports the adapters of many runs as one model, and prints its path.
 
     Args:
         flag_layer: Nested dict of the settings in flags.
         options: See `main.run_command`.
 
     Raises:
-        ConfigError: If a setting is given, or a format other than SavedModel.
+        ConfigError: If a setting is given, or a format that holds one run.
     """
-    from tf_adapters.export import many_tasks
-
     _check_no_settings(flag_layer, options)
-    if options.format != "saved_model":
+    if options.format == "saved_model":
+        from tf_adapters.export import many_tasks as exporter
+
+        what = "SavedModel"
+    elif options.format == "onnx":
+        from tf_adapters.export import onnx_bank as exporter
+
+        what = "ONNX"
+    else:
         raise ConfigError(
             f"--format={options.format} writes the adapter of one run: give "
             "--model_dir=<that run> instead of --adapters. Only a SavedModel "
-            "holds several runs."
+            "and an ONNX file hold several runs."
         )
     model_dir = remote_folder.local(options.model_dir or "runs/served")
     adapters = [remote_folder.local(folder) for folder in options.adapters]
-    folder = many_tasks.export_runs(adapters, model_dir)
+    folder = exporter.export_runs(adapters, model_dir)
     remote_folder.copy_to_address(model_dir)
-    print(f"SavedModel: {remote_folder.address(folder)}")
+    print(f"{what}: {remote_folder.address(folder)}")
 
 
 def _check_no_settings(flag_layer, options):
@@ -93,8 +99,8 @@ def _check_no_settings(flag_layer, options):
     given -= {"data.data_dir", "method.adapters"}
     if given or options.config_file or options.params_override:
         raise ConfigError(
-            "A SavedModel of many tasks takes all settings from the runs of "
-            "its adapters. Give only --adapters and --model_dir."
+            "A model of many tasks takes all settings from the runs of its "
+            "adapters. Give only --adapters, --format and --model_dir."
         )
 
 

@@ -69,6 +69,11 @@ class TrainConfig:
             training.
         checkpoint_seconds: Shortest time between two checkpoints, in seconds.
             A stopped run resumes from the latest.
+        cache_frozen_blocks: How to keep the output of the encoder's first
+            blocks, where these hold nothing that trains or is random, so that
+            later passes start behind them: `"float32"`, exactly; `"float16"`
+            or `"bfloat16"`, in half the room; `"off"`, not at all. In training
+            it takes `encoder_dropout=false`.
         deterministic: Whether equal runs give bit-identical results on GPUs
             too. Operations without a fixed order of summation are then
             replaced by slower ones.
@@ -108,6 +113,9 @@ class TrainConfig:
     )
     encoder_dropout: bool = True
     checkpoint_seconds: float = 120.0
+    cache_frozen_blocks: typing.Literal[
+        "float32", "float16", "bfloat16", "off"
+    ] = "float32"
     deterministic: bool = True
     calibrate: bool = False
     log_gradient_norms: bool = False

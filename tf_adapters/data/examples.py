@@ -64,6 +64,8 @@ class Examples:
             each batch, or are the mask tokens in the text.
         is_pooled: Whether the arrays of an example are the windows of a text,
             for which the model gives a single output. Defaults to `False`.
+        token_vectors: `TokenVectors`, what the encoder's frozen blocks compute
+            for the examples, or `None` (default).
     """
 
     token_ids: list
@@ -74,6 +76,7 @@ class Examples:
     source: Any = None
     masking: Masking | None = None
     is_pooled: bool = False
+    token_vectors: Any = None
 
     def __len__(self):
         return len(_row_lengths(self.token_ids))

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from tf_adapters.export import bank_answers
 from tf_adapters.export import request_checks
 from tf_adapters.export import saved_model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tf_adapters import heads
     from tf_adapters.common.types import Tensor
     from tf_adapters.data.tokens.packing import TextPacker
     from tf_adapters.models.bank_model import BankModel
@@ -38,7 +40,7 @@ class ManyTasksModule(tf.Module):
         )
         labels = [m.head.labels for m in bank.members]
         width = bank.head_layer.num_outputs
-        temperatures = [m.head.temperature for m in bank.members]
+        chooses = [chooses_a_class(m.head) for m in bank.members]
         filled = [[*names, *[""] * (width - len(names))] for names in labels]
 
         @tf.function(
@@ -62,8 +64,9 @@ class ManyTasksModule(tf.Module):
                 outputs,
                 tf.gather([len(names) for names in labels], ids),
                 tf.gather(filled, ids),
-                tf.gather(temperatures, ids),
+                tf.gather(chooses, ids),
             )
+            answers |= bank_answers.compute(bank, outputs, ids)
             return _of_known_tasks(answers, found, task)
 
         self.serve = serve
@@ -71,24 +74,26 @@ class ManyTasksModule(tf.Module):
         self.weights = list({id(v): v for v in concrete.variables}.values())
 
 
+def chooses_a_class(head: heads.Head) -> bool:
+    """Returns whether a head predicts one class of each row."""
+    outputs = tf.zeros((1, max(1, len(head.labels))))
+    return "label_id" in head.answer(outputs)
+
+
 def _answers(
-    outputs: Tensor, num_labels: Tensor, labels: Tensor, temperatures: Tensor
+    outputs: Tensor, num_labels: Tensor, labels: Tensor, chooses: Tensor
 ) -> dict[str, Tensor]:
-    """Returns an answer for each row, arbitrary if the task is unknown."""
-    classifies = num_labels > 0
+    """Returns each row's classes and, if it has one, the predicted class.
+
+    They are arbitrary if the task is unknown.
+    """
     label_ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
     label = tf.gather(labels, label_ids, batch_dims=1)
     return {
-        "label": label,
-        "label_id": tf.where(classifies, label_ids, -1),
+        "label": tf.where(chooses, label, ""),
+        "label_id": tf.where(chooses, label_ids, -1),
         "num_labels": num_labels,
         "labels": labels,
-        "probabilities": tf.where(
-            classifies[:, None],
-            tf.nn.softmax(outputs / temperatures[:, None]),
-            0.0,
-        ),
-        "score": tf.where(classifies, 0.0, outputs[:, 0]),
     }
 
 

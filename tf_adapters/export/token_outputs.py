@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from tf_adapters.common.types import Tensor
     from tf_adapters.data.tokens.packer import Packer
+    from tf_adapters.encoders.encoder import Encoder
 
 
 def check_model(model: object, function: str) -> None:
@@ -75,21 +76,23 @@ def graph(
 
 def facts(model: AdapterModel, packer: Packer) -> dict[str, str]:
     """Returns what a caller of the file needs to know, for its metadata."""
-    head, encoder = model.head, model.encoder_info
-    values = {
-        "head": heads.to_config(head),
-        "labels": list(head.labels),
-        "temperature": head.temperature,
-        "max_length": packer.max_length,
+    head = model.head
+    return {
+        "head": json.dumps(heads.to_config(head)),
+        "labels": json.dumps(list(head.labels)),
+        "temperature": json.dumps(head.temperature),
+        **input_facts(model.encoder_info, packer),
+    }
+
+
+def input_facts(encoder: Encoder, packer: Packer) -> dict[str, str]:
+    """Returns the metadata about the encoder and the length of its inputs."""
+    folder = encoder_folder.folder_of(encoder)
+    return {
+        "max_length": str(packer.max_length),
         "encoder": encoder.name,
         "encoder_fingerprint": encoder.fingerprint,
-        "encoder_license": encoder_folder.license_of(
-            encoder_folder.folder_of(encoder)
-        ),
-    }
-    return {
-        name: value if isinstance(value, str) else json.dumps(value)
-        for name, value in values.items()
+        "encoder_license": encoder_folder.license_of(folder),
     }
 
 

@@ -29,6 +29,7 @@ from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.methods.method import EncoderShape
 from tf_adapters.models import adapted_embeddings
 from tf_adapters.models import encoder_checks
+from tf_adapters.models import frozen_blocks
 from tf_adapters.models.adapted_block import AdaptedBlock
 from tf_adapters.models.adapted_embeddings import of_text
 from tf_adapters.models.rematerialization import rematerialized
@@ -57,7 +58,9 @@ class AdaptedEncoder(Float32Layer):
     Call arguments:
         inputs: Dict of integer tensors `(batch, tokens)`: `token_ids`,
             `padding_mask`, and `segment_ids` if the backbone takes them;
-            optionally `adapter_ids` of shape `(batch,)`.
+            optionally `adapter_ids` of shape `(batch,)`, and
+            `hidden_state_<n>`, `(batch, tokens, width)`: the output of the
+            first `n` blocks, which are then not computed.
         training: Whether to run dropout and slots in training mode.
         seed: Integer tensor of shape `(2,)`, required in training: see
             `StatelessSeeds`.
@@ -78,7 +81,8 @@ class AdaptedEncoder(Float32Layer):
         - `pooled_output`: `(batch, width)`, computed from
           `first_token_output`, if the encoder has a pooler.
         - `hidden_states`: on request, a list of `num_blocks + 1` tensors. A
-          final norm is applied to the last one.
+          final norm is applied to the last one. With `hidden_state_<n>` the
+          list begins with it.
         - `probes`: on request, a list with one dict per block, from a place to
           the values that its slot reports, and from `attention_norm` to the
           `output` of the first norm.
@@ -238,6 +242,9 @@ class AdaptedEncoder(Float32Layer):
         mask = ops.cast(inputs["padding_mask"], "int32")
         context = Context(mask, inputs.get("adapter_ids"), seeds)
         x, context = adapted_embeddings.embed(self, inputs, context, training)
+        first, given = frozen_blocks.given_state(inputs)
+        if given is not None:
+            x = ops.cast(given, x.dtype)
         hidden_states, probes = [x], []
         last_slots = self.blocks[-1].slots.values()
         shortcut = first_token_only and not (
@@ -246,7 +253,7 @@ class AdaptedEncoder(Float32Layer):
             or any(slot.needs_all_tokens for slot in last_slots)
         )
         again = training and not return_probes and self._rematerialized
-        for block in self.blocks:
+        for block in self.blocks[first:]:
             last = shortcut and block is self.blocks[-1]
             if again:
                 x, block_probes = again[block.name](x, context, last), {}

@@ -6,6 +6,7 @@ import time
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.runs import calibration
 from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import frozen_block_cache
 from tf_adapters.runs import run_facts
 from tf_adapters.runs import run_folder_of_workers
 from tf_adapters.runs import strategies
@@ -149,10 +150,16 @@ def _fit(experiment, run, examples, details, watchers):
     recovery = Recovery(
         run, config.train.checkpoint_seconds, experiment.strategy
     )
+    train, validation = (
+        frozen_block_cache.cached(
+            experiment.trainer, examples[split], split, run.folder
+        )
+        for split in ("train", "validation")
+    )
     loop = Loop(
         experiment.trainer,
-        examples["train"],
-        examples["validation"],
+        train,
+        validation,
         run.log,
         save_best,
         recovery,

@@ -69,6 +69,11 @@ def _multi_worker_mirrored(tpu: str) -> tf.distribute.Strategy:
     return tf.distribute.MultiWorkerMirroredStrategy()
 
 
+def is_tpu(strategy: tf.distribute.Strategy) -> bool:
+    """Returns whether a strategy computes on a TPU."""
+    return isinstance(strategy, tf.distribute.TPUStrategy)
+
+
 def _tpu(tpu: str) -> tf.distribute.Strategy:
     try:
         _check_reachable(tpu)

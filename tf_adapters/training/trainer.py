@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import itertools
 import typing
 from typing import Any
@@ -27,7 +28,6 @@ if typing.TYPE_CHECKING:
 
     import keras
     import numpy as np
-    import tqdm
 
     from tf_adapters.config.data_settings import DataConfig
     from tf_adapters.config.settings import TrainConfig
@@ -115,32 +115,48 @@ class Trainer:
                 (default) for no progress bar.
         """
         rows = [None] * len(examples)
+        for index, row in self.compute(self._answers, examples, title):
+            rows[index] = row
+        return workers.gather_rows(self.strategy, rows)
+
+    def compute(
+        self,
+        function: Callable[[dict[str, tf.Tensor]], tf.Tensor],
+        examples: Examples,
+        title: str | None = None,
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """Yields an index and an output for each example of this process.
+
+        Args:
+            function: Function of the inputs of a batch that returns its
+                outputs, traced once for each shape. Pass the same object each
+                time.
+            examples: `Examples`.
+            title: See `predict`.
+        """
         plans = self._evaluation_plans(examples)
         total = sum(map(len, plans))
         with progress_bar.progress_bar(
             total, title, unit="batch", delay=progress_bar.DELAY
         ) as bar:
             for plan in plans:
-                self._predict_plan(examples, plan, rows, bar)
-        return workers.gather_rows(self.strategy, rows)
+                step, batches = self.evaluation(examples, plan, function)
+                batches = itertools.islice(batches, len(plan))
+                for outputs, indices in self.eval_steps(step, batches):
+                    yield from self._examples_of(outputs, indices)
+                    bar.update()
 
-    def _predict_plan(
-        self,
-        examples: Examples,
-        plan: list[Batch],
-        rows: list[np.ndarray | None],
-        bar: tqdm.tqdm | progress_bar.TenthLines,
-    ) -> None:
-        """Stores the outputs of some batches in `rows`."""
-        step, batches = self.evaluation(examples, plan)
-        batches = itertools.islice(batches, len(plan))
-        for outputs, indices in self.eval_steps(step, batches):
-            places, found = self._gathered(indices), self._gathered(outputs)
-            for place, row in zip(places, found, strict=True):
-                # Padding rows have index -1.
-                if place >= 0:
-                    rows[place] = row
-            bar.update()
+    def _examples_of(
+        self, outputs: Any, indices: Any
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        rows = zip(
+            self._gathered(indices), self._gathered(outputs), strict=True
+        )
+        # Padding rows have index -1.
+        return ((index, row) for index, row in rows if index >= 0)
+
+    def _answers(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+        return self.model(inputs, training=False)
 
     def _evaluation_plans(self, examples: Examples) -> list[list[Batch]]:
         """Returns lists of batches. All batches of a list have equal shapes."""
@@ -154,13 +170,17 @@ class Trainer:
         return [list(batches) for _, batches in groups]
 
     def evaluation(
-        self, examples: Examples, batches: list[Batch]
+        self,
+        examples: Examples,
+        batches: list[Batch],
+        function: Callable[[dict[str, tf.Tensor]], tf.Tensor] | None = None,
     ) -> tuple[Callable[..., Any], Iterator[Any]]:
         """Returns the eval step for some batches, and their features.
 
         Args:
             examples: `Examples`. Their targets are not used.
             batches: List of `Batch` with equal shapes.
+            function: See `compute`. Default: `None`, the model.
 
         Returns:
             The traced step, and an iterator over the features of the batches.
@@ -170,12 +190,13 @@ class Trainer:
         batches = self._distribute(unlabeled, batches)
         # Static shapes depend on the padded length and on the data set's
         # maximum number of choices.
-        shapes = repr(batches.element_spec)
-        if shapes not in self._eval_steps:
-            self._eval_steps[shapes] = graphs.one_trace(
-                self._eval_on_replicas, batches
+        function = function or self._answers
+        key = (function, repr(batches.element_spec))
+        if key not in self._eval_steps:
+            self._eval_steps[key] = graphs.one_trace(
+                functools.partial(self._eval_on_replicas, function), batches
             )
-        return self._eval_steps[shapes], self._iterators.over(batches)
+        return self._eval_steps[key], self._iterators.over(batches)
 
     def eval_steps(
         self, step: Callable[..., Any], batches: Iterable[Any]
@@ -217,10 +238,14 @@ class Trainer:
             return build(tf.distribute.InputContext())
         return self.strategy.distribute_datasets_from_function(build)
 
-    def _eval_on_replicas(self, features: dict[str, Any]) -> tuple[Any, Any]:
+    def _eval_on_replicas(
+        self,
+        function: Callable[[dict[str, tf.Tensor]], tf.Tensor],
+        features: dict[str, Any],
+    ) -> tuple[Any, Any]:
         def step(features: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
             inputs = without(features, ("indices", "weights"))
-            return self.model(inputs, training=False), features["indices"]
+            return function(inputs), features["indices"]
 
         return self.strategy.run(step, args=(features,))
 

@@ -143,7 +143,17 @@ def _features(examples, indices, length, size, num_choices):
         if isinstance(targets, tf.RaggedTensor):
             targets = padded(targets, IGNORED)
         features["targets"] = targets
+    if examples.token_vectors is not None:
+        vectors = _token_vectors(examples.token_vectors, safe_indices, length)
+        features[examples.token_vectors.name] = vectors
     return features
+
+
+def _token_vectors(vectors, indices, length):
+    """Returns the stored vectors of a batch, `(part, length, width)`."""
+    found = tf.numpy_function(vectors.read, [indices, length], vectors.dtype)
+    length = length if isinstance(length, int) else None
+    return tf.ensure_shape(found, [indices.shape[0], length, vectors.width])
 
 
 def _hidden(examples, features, draw):

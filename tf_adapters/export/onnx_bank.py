@@ -1,0 +1,194 @@
+"""Exports many tasks as one ONNX file.
+
+The tasks share one encoder, and each has its own adapter and head. The input
+`adapter_ids` selects the adapter of each row, so a batch may mix tasks.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+import shutil
+from typing import TYPE_CHECKING
+
+import numpy as np
+import tensorflow as tf
+
+from tf_adapters import heads
+from tf_adapters.common import own_files
+from tf_adapters.export import bank_answers
+from tf_adapters.export import encoder_folder
+from tf_adapters.export import onnx_file
+from tf_adapters.export import parity
+from tf_adapters.export import request_checks
+from tf_adapters.export import task_runs
+from tf_adapters.export import token_outputs
+from tf_adapters.export import tokenizer_file
+from tf_adapters.export.replaced_folder import replaced_folder
+from tf_adapters.models import saving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from collections.abc import Iterable
+    from collections.abc import Iterator
+    from collections.abc import Mapping
+    from collections.abc import Sequence
+    import os
+
+    from tf_adapters.common.types import Tensor
+    from tf_adapters.data.tokens.packer import Packer
+    from tf_adapters.encoders.encoder import Encoder
+    from tf_adapters.models.adapter_model import AdapterModel
+    from tf_adapters.models.bank_model import BankModel
+    from tf_adapters.tasks.task import Task
+
+FILE = "model.onnx"
+
+
+def export_runs(
+    folders: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]
+) -> Path:
+    """Exports the adapters of several runs as one ONNX file, in float32.
+
+    Args:
+        folders: List of run folders. They must have the same encoder and
+            `max_length`, and different tasks.
+        output: Path of the folder to write `onnx/tasks` to.
+
+    Returns:
+        Path of the folder, `<output>/onnx/tasks`. An existing folder is
+        replaced.
+
+    Raises:
+        AdapterError: If the runs do not fit together, or the file's outputs
+            differ by more than 1e-4 from those of a run's own model.
+    """
+    bank, packer, tasks = task_runs.load(folders, precision="float32")
+    folder = own_files.make_folder(output, "onnx") / "tasks"
+    models = _own_models(folders, bank.encoder_info)
+    return export_bank_onnx(bank, packer, tasks, folder, models)
+
+
+def _own_models(
+    folders: Iterable[str | os.PathLike[str]], encoder: Encoder
+) -> Iterator[AdapterModel]:
+    """Yields the model of each run, valid until the next one is made."""
+    for folder in folders:
+        yield saving.load_adapter(folder, encoder)
+        # The next model may only be built on the encoder as it was loaded.
+        encoder.restore()
+
+
+def export_bank_onnx(
+    bank: BankModel,
+    packer: Packer,
+    tasks: Sequence[Task],
+    folder: str | os.PathLike[str],
+    models: Iterable[AdapterModel],
+) -> Path:
+    """Writes a bank as an ONNX file, with any batch size and length.
+
+    The inputs are the packer's features and `adapter_ids`, int32 `(batch,)`.
+    The outputs have a row for each row of the input:
+
+    - `logits`: the outputs of its head, -1e9 where its head is narrower than
+      the widest. A row whose id is not that of a task is NaN.
+    - `probabilities`: as wide as `logits`, with 0 for classes that it does not
+      have.
+    - `score` `(batch,)`: the number that a regression predicts.
+
+    The file's metadata include `tasks`: a JSON object from the name of a task
+    to its `adapter_id`, `head`, `labels`, `text_fields` and more.
+
+    Args:
+        bank: `BankModel` in float32.
+        packer: `TextPacker` as in training.
+        tasks: List with the `Task` of each member of the bank, in order.
+        folder: Path of the folder to write. An existing folder is replaced.
+        models: The `AdapterModel` of each member, in order. The file is
+            compared with each, and only then is the next one taken.
+
+    Returns:
+        Path of the folder.
+
+    Raises:
+        UserError: If the packer makes longer inputs than the encoder has
+            positions for.
+        AdapterError: If ONNX lacks an operation of the bank, or an output
+            differs from a model's by more than 1e-4.
+    """
+    request_checks.check_packer(packer, bank.encoder)
+    with replaced_folder(folder) as new:
+        content = onnx_file.convert(_graph(bank), _facts(bank, packer, tasks))
+        (new / FILE).write_bytes(content.SerializeToString())
+        run = onnx_file.runner(new / FILE)
+        for index, model in enumerate(models):
+            what = f"ONNX file for the task `{tasks[index].name}`"
+            batches = parity.random_batches(model, packer)
+            parity.check(_alone(run, index, model), model, batches, what)
+        encoder = encoder_folder.folder_of(bank.encoder_info)
+        if tokenizer_file.write(packer, new, encoder):
+            program = Path(__file__).with_name("run_onnx_bank.py")
+            shutil.copyfile(program, new / "run.py")
+    return Path(folder)
+
+
+def _graph(bank: BankModel) -> tf.types.experimental.PolymorphicFunction:
+    """Returns a `tf.function` from int32 features to the file's outputs."""
+    shapes = bank.feature_shapes()
+
+    def from_tokens(*features: Tensor) -> dict[str, Tensor]:
+        inputs = dict(zip(shapes, features, strict=True))
+        outputs = bank(inputs, training=False)
+        answers = bank_answers.compute(bank, outputs, inputs["adapter_ids"])
+        return {"logits": outputs, **answers}
+
+    specs = [
+        tf.TensorSpec(shape, tf.int32, name) for name, shape in shapes.items()
+    ]
+    return tf.function(from_tokens, autograph=False, input_signature=specs)
+
+
+def _alone(
+    run: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]],
+    index: int,
+    model: AdapterModel,
+) -> Callable[[dict[str, np.ndarray]], Mapping[str, np.ndarray]]:
+    """Returns a function that runs one adapter of the file like its model."""
+    width = max(1, len(model.head.labels))
+
+    def run_one(features: dict[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        ids = np.full(len(features["token_ids"]), index, "int32")
+        found = run({**features, "adapter_ids": ids})
+        logits = found["logits"][:, :width]
+        return {
+            "logits": logits,
+            "outputs": logits,
+            "probabilities": found["probabilities"][:, :width],
+            "score": found["score"],
+        }
+
+    return run_one
+
+
+def _facts(
+    bank: BankModel, packer: Packer, tasks: Sequence[Task]
+) -> dict[str, str]:
+    """Returns what a caller of the file needs to know, for its metadata."""
+    described = {
+        task.name: {
+            "adapter_id": index,
+            "head": heads.to_config(member.head),
+            "labels": list(member.head.labels),
+            "text_fields": list(task.text_fields),
+            "adapter": member.name,
+            "fingerprint": member.fingerprint,
+        }
+        for index, (task, member) in enumerate(
+            zip(tasks, bank.members, strict=True)
+        )
+    }
+    return {
+        "tasks": json.dumps(described),
+        **token_outputs.input_facts(bank.encoder_info, packer),
+    }

@@ -1,0 +1,112 @@
+"""Computes a model's frozen first blocks once for all epochs.
+
+Where the first blocks hold nothing that trains and nothing random, each pass
+computes the same for an example. Their output is kept, and the steps start
+behind them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING
+import warnings
+
+from tf_adapters.data.batches import token_vectors
+from tf_adapters.data.batches.token_vectors import TokenVectors
+from tf_adapters.models import frozen_blocks
+from tf_adapters.training import distribution
+from tf_adapters.training import workers
+
+if TYPE_CHECKING:
+    from tf_adapters.data.examples import Examples
+    from tf_adapters.training.trainer import Trainer
+
+# More than this, in bytes, is kept in a file.
+IN_MEMORY = 2**30
+
+
+def cached(
+    trainer: Trainer, examples: Examples, split: str, folder: Path
+) -> Examples:
+    """Keeps what the frozen blocks compute, if that is worth it.
+
+    Args:
+        trainer: `Trainer`.
+        examples: `Examples` of the split.
+        split: `"train"` or `"validation"`.
+        folder: Path of the run folder. A large output is kept in a file there,
+            which goes with the process.
+
+    Returns:
+        `examples`, with `token_vectors` if they are kept.
+    """
+    blocks = _num_blocks(trainer, examples, split)
+    if not blocks:
+        return examples
+    dtype = trainer.settings.cache_frozen_blocks
+    width = trainer.model.encoder.width
+    size = token_vectors.num_bytes(examples.lengths.sum(), width, dtype)
+    name = frozen_blocks.input_name(blocks)
+    try:
+        place = None if size <= IN_MEMORY else folder
+        vectors = TokenVectors(name, examples.lengths, width, dtype, place)
+    except OSError as error:
+        warnings.warn(
+            f"No room for {_shown(size)} in {folder}: {error.strerror}. The "
+            f"first {blocks} blocks are computed again in each pass. "
+            "train.cache_frozen_blocks=float16 takes half the room.",
+            stacklevel=2,
+        )
+        return examples
+    _compute(trainer, examples, vectors, blocks)
+    print(
+        f"{split}: the first {blocks} blocks are frozen. Their output is "
+        f"computed once and kept: {_shown(size)} in {place or 'memory'}",
+        flush=True,
+    )
+    return dataclasses.replace(examples, token_vectors=vectors)
+
+
+def _num_blocks(trainer: Trainer, examples: Examples, split: str) -> int:
+    """Returns the number of blocks whose output is worth keeping."""
+    settings = trainer.settings
+    passes = max(settings.epochs, 2 if settings.min_steps else 1)
+    if split == "validation" and settings.validate_every_steps:
+        passes += 1
+    if (
+        settings.cache_frozen_blocks == "off"
+        or passes < 2
+        or not len(examples)
+        # The features of such examples differ between passes, or are nested.
+        or examples.masking is not None
+        or examples.has_choices
+        or not _is_on_one_host(trainer)
+    ):
+        return 0
+    return frozen_blocks.num_frozen_blocks(
+        trainer.model, trainer.variables, training=split == "train"
+    )
+
+
+def _is_on_one_host(trainer: Trainer) -> bool:
+    """Whether the process that keeps the vectors feeds all devices."""
+    strategy = trainer.strategy
+    return workers.num_workers(strategy) == 1 and not distribution.is_tpu(
+        strategy
+    )
+
+
+def _compute(
+    trainer: Trainer, examples: Examples, vectors: TokenVectors, blocks: int
+) -> None:
+    function = functools.partial(
+        frozen_blocks.frozen_output, trainer.model.encoder, blocks=blocks
+    )
+    for index, row in trainer.compute(function, examples, "frozen blocks"):
+        vectors.put(index, row)
+
+
+def _shown(size: int) -> str:
+    return f"{size / 1e6:,.3g} MB"

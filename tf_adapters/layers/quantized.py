@@ -70,6 +70,33 @@ def embeddings_of(layer: Any) -> Tensor:
     )
 
 
+def look_up(layer: Any, ids: Tensor) -> Tensor:
+    """Returns the vectors of ids, `layer(ids)`.
+
+    With int4, Keras's layer unpacks its whole table at each call.
+
+    Args:
+        layer: Built `keras.layers.Embedding`.
+        ids: `(batch, tokens)` integers.
+    """
+    if layer.quantization_mode != "int4":
+        return layer(ids)
+    packed = next(v for v in layer.weights if v.name == "embeddings")
+    flat = ops.reshape(ids, (-1,))
+    rows = keras.quantizers.unpack_int4(
+        ops.take(packed, flat, axis=0), layer.output_dim, axis=-1
+    )
+    vectors = _of_groups(
+        ops.cast(rows, "float32"),
+        ops.take(layer.embeddings_scale, flat, axis=0),
+        ops.take(layer.embeddings_zero, flat, axis=0),
+        layer.g_idx,
+        axis=1,
+    )
+    shape = (*ops.shape(ids), layer.output_dim)
+    return ops.cast(ops.reshape(vectors, shape), layer.compute_dtype)
+
+
 def _of_groups(
     values: Tensor, scale: Tensor, zero: Tensor, groups: Tensor, axis: int
 ) -> Tensor:

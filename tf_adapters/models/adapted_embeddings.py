@@ -16,6 +16,7 @@ from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.normalization import layer_norm
 from tf_adapters.layers.quantized import kernel_of
+from tf_adapters.layers.quantized import look_up
 from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.stateless_seeds import dropout
 
@@ -35,7 +36,11 @@ def embed(
     training: bool | None,
 ) -> tuple[Tensor, Context]:
     """Returns the input of the first block, and the updated context."""
-    if "word_embeddings" in encoder.embedding_slots or encoder.position_offset:
+    if (
+        "word_embeddings" in encoder.embedding_slots
+        or encoder.position_offset
+        or encoder.backbone.token_embedding.quantization_mode == "int4"
+    ):
         x, context = _embed_with_slot(encoder, inputs, context, training)
     else:
         names = [tensor.name for tensor in encoder.embeddings.inputs]
@@ -57,8 +62,11 @@ def _embed_with_slot(
     context: Context,
     training: bool | None,
 ) -> tuple[Tensor, Context]:
-    """Sums all embeddings, after applying a slot to the word embeddings."""
-    tokens = encoder.backbone.token_embedding(inputs["token_ids"])
+    """Sums all embeddings, after applying a slot to the word embeddings.
+
+    Without a slot, the result is that of `encoder.embeddings`.
+    """
+    tokens = look_up(encoder.backbone.token_embedding, inputs["token_ids"])
     x, context = _in_slot(encoder, "word_embeddings", tokens, context, training)
     names = [layer.name for layer in encoder.backbone.layers]
     positions = _position_embedding(encoder, names)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 
 import tf_adapters
 from tf_adapters import methods
@@ -19,6 +20,7 @@ from tf_adapters.tasks import task_file
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs/methods.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def _rows():
@@ -101,3 +103,10 @@ def test_so_many_weights_train_on_minilm(name, count):
     assert count == sum(
         v.value.shape.num_elements() for v in variables.values()
     )
+
+
+def test_the_citation_is_of_this_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert citation["version"] == tf_adapters.__version__
+    cited = {reference["url"] for reference in citation["references"]}
+    assert cited == set(re.findall(r"https://arxiv\.org/abs/[\d.]+", README))

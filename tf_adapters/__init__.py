@@ -20,7 +20,11 @@ if typing.TYPE_CHECKING:
     from tf_adapters.data.tokens.packing import TextPacker as TextPacker
     from tf_adapters.encoders.encoder import Encoder as Encoder
     from tf_adapters.encoders.load import load_encoder as load_encoder
+    from tf_adapters.export.litert_model import export_litert as export_litert
     from tf_adapters.export.onnx_model import export_onnx as export_onnx
+    from tf_adapters.export.openvino_model import (
+        export_openvino as export_openvino,
+    )
     from tf_adapters.export.saved_model import export_model as export_model
     from tf_adapters.launch.table_run import train as train
     from tf_adapters.launch.table_search import tune as tune
@@ -75,8 +79,10 @@ _MEMBERS = {
     "UserError": "tf_adapters.common.errors",
     "adapt": "tf_adapters.models.adapter_model",
     "compose": "tf_adapters.models.composed_model",
+    "export_litert": "tf_adapters.export.litert_model",
     "export_model": "tf_adapters.export.saved_model",
     "export_onnx": "tf_adapters.export.onnx_model",
+    "export_openvino": "tf_adapters.export.openvino_model",
     "fuse": "tf_adapters.models.fusion_model",
     "load": "tf_adapters.text.loading",
     "load_adapter": "tf_adapters.models.saving",

@@ -118,6 +118,10 @@ def test_heads_mix_where_they_have_a_dropout():
     assert "head/score/kernel" in _mixed_paths(
         adapt(tiny.encoder(), full, heads.Choice())
     )
+    deep = heads.Classification(("no", "yes"), hidden_layer="tanh")
+    assert {"head/hidden_kernel", "head/kernel"} <= _mixed_paths(
+        adapt(tiny.encoder(), full, deep)
+    )
     encoder = tiny.encoder()
     masked = adapt(encoder, full, heads.MaskedLM.for_encoder(encoder))
     assert not any("head" in path for path in _mixed_paths(masked))

@@ -83,6 +83,53 @@ def test_the_vectors_survive_saving_and_export(tmp_path):
     np.testing.assert_allclose(answer["score"], scores, atol=1e-5)
 
 
+def _equal_after_training(as_lists, dataset, head):
+    """Trains two models, on lists and on a dataset; returns the second."""
+    models = [_model(head, use_encoder_dropout=False) for _ in range(2)]
+    options = {"epochs": 2, "verbose": 0, "shuffle": False, "batch_size": 8}
+    models[0].fit(*as_lists, **options)
+    models[1].fit(dataset, **options)
+    vectors = [model.encode(TEXTS) for model in models]
+    np.testing.assert_allclose(*vectors, atol=1e-5)
+    start = _model(head, use_encoder_dropout=False).encode(TEXTS)
+    assert np.abs(vectors[0] - start).max() > 1e-4
+    return models[1]
+
+
+def test_a_dataset_of_pairs_and_scores_trains_as_lists_do():
+    pairs = tuple(map(list, zip(*PAIRS, strict=True)))
+    dataset = tf.data.Dataset.from_tensor_slices((pairs, SCORES))
+    head = heads.SentenceVector(lowest_score=0, highest_score=5)
+    model = _equal_after_training((PAIRS, SCORES), dataset, head)
+    expected = model.evaluate(PAIRS, SCORES, verbose=0)
+    assert model.evaluate(dataset) == pytest.approx(expected, abs=1e-5)
+    texts = tf.data.Dataset.from_tensor_slices(TEXTS)
+    np.testing.assert_allclose(
+        model.encode(texts), model.encode(TEXTS), atol=1e-5
+    )
+    with pytest.raises(UserError, match="A row needs two texts"):
+        model.fit(tf.data.Dataset.from_tensor_slices((TEXTS, SCORES)))
+    with pytest.raises(UserError, match=r"wrong label: 2.5.*from 0 to 1"):
+        _model(heads.SentenceVector()).fit(dataset.skip(2), verbose=0)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_dataset_of_texts_alone_trains_a_ranking(count):
+    rows = [(*pair, f"no {pair[0]}")[:count] for pair in PAIRS]
+    columns = tuple(map(list, zip(*rows, strict=True)))
+    dataset = tf.data.Dataset.from_tensor_slices(columns)
+    model = _equal_after_training((rows,), dataset, heads.SentenceRanking())
+    expected = model.evaluate(rows, verbose=0)
+    assert model.evaluate(dataset) == pytest.approx(expected, abs=1e-5)
+    # Ranks are over all batches, while the loss is of each batch.
+    found = model.evaluate(dataset.batch(4))
+    assert found["loss"] < expected["loss"]
+    assert found["mrr"] == expected["mrr"]
+    np.testing.assert_allclose(
+        model.encode(dataset), model.encode(rows), atol=1e-5
+    )
+
+
 def test_what_has_no_meaning_is_refused():
     model = _model()
     with pytest.raises(UserError, match="The head makes the vectors.*'mean'"):

@@ -1,4 +1,6 @@
-"""`tf-adapters export RUN`: exports to SavedModel, ONNX or other libraries."""
+"""`tf-adapters export RUN`: exports a model, or its adapter for a library."""
+
+import importlib
 
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import on_run
@@ -6,6 +8,16 @@ from tf_adapters.cli.command import with_options
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.runs import remote_folder
+
+# Formats of whole models: the module that writes one, and its name.
+_FILES = {
+    "saved_model": ("tf_adapters.export.saved_model", "SavedModel"),
+    "onnx": ("tf_adapters.export.onnx_model", "ONNX"),
+    "onnx_encoder": ("tf_adapters.export.onnx_encoder", "ONNX"),
+    "litert": ("tf_adapters.export.litert_model", "LiteRT"),
+    "openvino": ("tf_adapters.export.openvino_model", "OpenVINO"),
+    "keras": ("tf_adapters.text.keras_export", "Keras"),
+}
 
 
 def run_export(options, layer, arguments):
@@ -38,14 +50,10 @@ def export_command(config, model_dir, options):
         model_dir: Path of the run folder.
         options: See `main.run_command`.
     """
-    if options.format == "saved_model":
-        from tf_adapters.export import saved_model
-
-        folder, what = saved_model.export_run(config, model_dir), "SavedModel"
-    elif options.format == "onnx":
-        from tf_adapters.export import onnx_model
-
-        folder, what = onnx_model.export_run(config, model_dir), "ONNX"
+    if options.format in _FILES:
+        module, what = _FILES[options.format]
+        export = importlib.import_module(module).export_run
+        folder = export(config, model_dir)
     else:
         from tf_adapters.export import foreign
 
@@ -106,8 +114,8 @@ def _check_no_settings(flag_layer, options):
 
 COMMAND = Command(
     name="export",
-    summary="Writes a finished run as a SavedModel or an ONNX file, or its "
-    "adapter for the `adapters` library or PEFT.",
+    summary="Writes a finished run as a SavedModel, an ONNX, LiteRT, OpenVINO "
+    "or Keras file, or its adapter for the `adapters` library or PEFT.",
     usage="RUN",
     examples=(
         "tf-adapters export runs/reviews_pfeiffer_0",

@@ -14,7 +14,8 @@ _RARE = (
     *("plugin", "max_train_examples", "task_file", "eval_languages"),
     *("config_file", "precision", "quantize", "distribution_strategy", "tpu"),
     *("study_processes", "glue_submission", "with_head", "format", "report"),
-    *("small", "two_cores", "executor", "ray_address", "ray_cpus", "ray_gpus"),
+    *("small", "two_cores", "results_file", "executor"),
+    *("ray_address", "ray_cpus", "ray_gpus"),
 )
 
 

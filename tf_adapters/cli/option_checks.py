@@ -16,6 +16,7 @@ _NEEDED = {
         "report": False,
         "small": False,
         "two_cores": False,
+        "results_file": None,
         "executor": "local",
     },
     ("--executor=ray",): {"ray_address": None, "ray_cpus": 1, "ray_gpus": 0.0},

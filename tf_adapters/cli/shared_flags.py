@@ -76,11 +76,15 @@ FLAGS = (
     Flag(
         "format",
         "export: what to write: a SavedModel, into <model_dir>/export; or an "
-        "ONNX file, or the adapter as the `adapters` library or PEFT loads it, "
-        "into <model_dir>/<format>/<task>.",
+        "ONNX, LiteRT, OpenVINO or Keras file; or an ONNX file of the encoder "
+        "that takes adapters as inputs; or the adapter as the `adapters` "
+        "library or PEFT loads it, into <model_dir>/<format>/<task>.",
         "saved_model",
         kind="enum",
-        choices=("saved_model", "onnx", "adapterhub", "peft"),
+        choices=(
+            *("saved_model", "onnx", "onnx_encoder", "litert", "openvino"),
+            *("keras", "adapterhub", "peft"),
+        ),
     ),
     Flag(
         "with_head",
@@ -124,6 +128,11 @@ FLAGS = (
         "study: with the settings of its `two_cores` block.",
         False,
         kind="boolean",
+    ),
+    Flag(
+        "results_file",
+        "study: JSON Lines file of finished runs. Runs in it are not trained "
+        "again, and runs that finish are added.",
     ),
     Flag(
         "study_processes",
@@ -188,8 +197,9 @@ GROUPS = {
         *("with_head", "glue_submission", "verbose"),
     ),
     "Studies": (
-        *("study", "report", "small", "two_cores", "study_processes"),
-        *("executor", "ray_address", "ray_cpus", "ray_gpus"),
+        *("study", "report", "small", "two_cores", "results_file"),
+        *("study_processes", "executor", "ray_address", "ray_cpus"),
+        *("ray_gpus",),
     ),
 }
 # The subcommands. Each is a module in this folder that has a `COMMAND`.

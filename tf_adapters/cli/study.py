@@ -48,7 +48,7 @@ COMMAND = Command(
         "tf-adapters study my_grid.yaml --report",
     ),
     groups={
-        "What": ("small", "two_cores", "report", "model_dir"),
+        "What": ("small", "two_cores", "report", "model_dir", "results_file"),
         "Settings of all runs": (
             *("task", "method", "encoder", "data_dir", "seed", "epochs"),
             *("learning_rate", "batch_size", "max_length", "precision"),
@@ -61,5 +61,8 @@ COMMAND = Command(
     },
     run=run_study_command,
     own_flags=(Flag("model_dir", "Folder of the studies' folders.", "runs"),),
-    common=("small", "two_cores", "report", "study_processes", "executor"),
+    common=(
+        *("small", "two_cores", "report", "results_file"),
+        *("study_processes", "executor"),
+    ),
 )

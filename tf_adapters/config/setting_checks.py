@@ -72,6 +72,7 @@ def check_setting_values(config):
             "`data.train_fraction` is a fraction of the training examples, "
             f"above 0 and at most 1. Received: {fraction}"
         )
+    _check_adapter_drop(config.train.adapter_drop)
     _check_one_size(config.data)
     _check_stride(config.data)
     _check_examples_of(config.data.train_examples_of)
@@ -98,6 +99,14 @@ def _check_stack(config):
         raise ConfigError(
             "A fusion cannot be stacked on another adapter: leave --stack_on "
             "out."
+        )
+
+
+def _check_adapter_drop(between):
+    if between and not (len(between) == 2 and 0 <= between[0] <= between[1]):
+        raise ConfigError(
+            "`train.adapter_drop` is the smallest and the largest number of "
+            f"blocks without adapters, such as [0, 5]. Received: {between}"
         )
 
 

@@ -69,6 +69,10 @@ class TrainConfig:
             training.
         checkpoint_seconds: Shortest time between two checkpoints, in seconds.
             A stopped run resumes from the latest.
+        adapter_drop: Smallest and largest number of first blocks without
+            adapters in a step, such as `[0, 5]`; each step draws one (Rueckle
+            et al. 2021, "robust AdapterDrop"). The backward pass ends at the
+            first block that trains. `[]` for none.
         cache_frozen_blocks: How to keep the output of the encoder's first
             blocks, where these hold nothing that trains or is random, so that
             later passes start behind them: `"float32"`, exactly; `"float16"`
@@ -113,6 +117,7 @@ class TrainConfig:
     )
     encoder_dropout: bool = True
     checkpoint_seconds: float = 120.0
+    adapter_drop: tuple[int, ...] = ()
     cache_frozen_blocks: typing.Literal[
         "float32", "float16", "bfloat16", "off"
     ] = "float32"

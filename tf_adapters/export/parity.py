@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from tf_adapters.data.tokens.packer import Packer
     from tf_adapters.models.adapter_model import AdapterModel
 
+    Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
+
 TOLERANCE = 1e-4
 _ROWS = 200
 _ROWS_AT_ONCE = 20
 
 
 def check(
-    run: Callable[[dict[str, np.ndarray]], Mapping[str, np.ndarray]],
+    run: Run,
     model: AdapterModel,
     batches: Iterable[dict[str, np.ndarray]],
     what: str,

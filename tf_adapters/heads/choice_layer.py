@@ -65,9 +65,9 @@ class ChoiceLayer(Float32Layer):
         return (None, None)
 
     @property
-    def kernel_after_dropout(self) -> keras.Variable | None:
+    def kernels_after_dropout(self) -> list[keras.Variable]:
         """See `LinearLayer`."""
-        return self.linear.kernel_after_dropout
+        return self.linear.kernels_after_dropout
 
     def call(
         self, outputs: dict[str, Tensor], seeds: "StatelessSeeds | None" = None

@@ -101,9 +101,10 @@ class DropoutAndLinearLayer(Float32Layer):
         return kernel, bias
 
     @property
-    def kernel_after_dropout(self) -> keras.Variable | None:
-        """The kernel for mixout, or `None` if there is a dense layer."""
-        return self.kernel if self.hidden_activation is None else None
+    def kernels_after_dropout(self) -> list[keras.Variable]:
+        """The kernels that mixout mixes."""
+        hidden = [] if self.hidden_activation is None else [self.hidden_kernel]
+        return [*hidden, self.kernel]
 
     def project(self, x: Tensor, seeds: "StatelessSeeds | None") -> Tensor:
         """Maps `(..., width)` to `(..., num_outputs)` in float32."""

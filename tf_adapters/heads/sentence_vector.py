@@ -81,12 +81,8 @@ class TextVectorHead(ValueHead):
         Raises:
             UserError: If `labeled` and a row has only one text.
         """
-        if labeled and len(fields) < 2:
-            raise UserError(
-                "A row needs two texts, whose vectors are compared. Received: "
-                f"one text, `{fields[0]}`. A single text can be encoded only: "
-                "`encode`."
-            )
+        if labeled:
+            self.check_labeled_fields(fields)
         texts = [row[field] for row in rows for field in fields]
         ids, segments = packer.tokenize_rows(texts)
         return Examples(
@@ -95,6 +91,15 @@ class TextVectorHead(ValueHead):
             self.targets(rows, fields) if labeled else None,
             pad_id=packer.special_tokens.pad,
         )
+
+    def check_labeled_fields(self, fields: Sequence[str]) -> None:
+        """Raises a `UserError` if a row has only one text."""
+        if len(fields) < 2:
+            raise UserError(
+                "A row needs two texts, whose vectors are compared. Received: "
+                f"one text, `{fields[0]}`. A single text can be encoded only: "
+                "`encode`."
+            )
 
     def decode(
         self, outputs: Tensor, source: Any = None
@@ -156,7 +161,7 @@ class SentenceVector(TextVectorHead):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        low, high = self._ends()
+        low, high = self.score_range
         if low >= high:
             raise UserError(
                 "`lowest_score` must be less than `highest_score`. Received: "
@@ -183,9 +188,21 @@ class SentenceVector(TextVectorHead):
         ends = {k: v for k, v in ends.items() if getattr(self, k) is None}
         return dataclasses.replace(self, **ends)
 
-    def _ends(self) -> tuple[float, float]:
+    @property
+    def score_range(self) -> tuple[float, float]:
+        """The scores that are scaled to 0 and to 1."""
         low, high = self.lowest_score, self.highest_score
         return 0.0 if low is None else low, 1.0 if high is None else high
+
+    @property
+    def must_be_in_range(self) -> bool:
+        """Whether scores outside of the range, a default, are refused."""
+        return None in (self.lowest_score, self.highest_score)
+
+    def scaled(self, scores: Any) -> Any:
+        """Returns an array or a tensor of scores, scaled to 0 to 1."""
+        low, high = self.score_range
+        return (scores - low) / (high - low)
 
     def targets(
         self, rows: list[dict[str, Any]], fields: Sequence[str] | None = None
@@ -196,11 +213,10 @@ class SentenceVector(TextVectorHead):
             UserError: If a row's label is not a finite number, or is outside
                 of the default range from 0 to 1. The message names the row.
         """
-        low, high = self._ends()
-        has_range = None not in (self.lowest_score, self.highest_score)
+        low, high = self.score_range
         for place, row in enumerate(rows):
             check_number(place, row["label"])
-            if not has_range and not low <= row["label"] <= high:
+            if self.must_be_in_range and not low <= row["label"] <= high:
                 raise UserError(
                     f"Row {place} (the first is 0) has the score "
                     f"{shown(row['label'])}; expected one from {low:g} to "
@@ -208,7 +224,7 @@ class SentenceVector(TextVectorHead):
                     "`SentenceVector(lowest_score=0, highest_score=5)`."
                 )
         labels = np.array([row["label"] for row in rows], "float64")
-        return ((labels - low) / (high - low)).astype("float32")
+        return self.scaled(labels).astype("float32")
 
     def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
         """Returns the squared error of each pair's cosine, `(batch,)`."""
@@ -251,7 +267,7 @@ class TextVectorLayer(Float32Layer):
         Float32 tensor `(batch, texts, width)` or `(batch, width)`.
     """
 
-    kernel_after_dropout = None
+    kernels_after_dropout = ()
     output_shape = (None, None, None)  # For Keras's `summary`.
 
     def __init__(self, token_pooling: TokenPooling, **kwargs: Any) -> None:

@@ -53,7 +53,7 @@ class RunOutcome:
         return self.error == ELSEWHERE
 
 
-def run_missing(runs, folder, runner, processes=1):
+def run_missing(runs, folder, runner, processes=1, store=None):
     """Trains the runs that are not finished, and continues if a run fails.
 
     Args:
@@ -65,6 +65,8 @@ def run_missing(runs, folder, runner, processes=1):
             and an open log file. If it has a method `stop`, the method is
             called when the study is interrupted.
         processes: Number of runs to train at the same time. Default: 1.
+        store: Function of a `Run` and its result, called after each run that
+            finished, or `None` (default).
 
     Returns:
         List with a `RunOutcome` for each run that was not finished before.
@@ -83,6 +85,8 @@ def run_missing(runs, folder, runner, processes=1):
         try:
             for future in concurrent.futures.as_completed(futures):
                 outcomes.append(future.result())
+                if store and outcomes[-1].result is not None:
+                    store(outcomes[-1].run, outcomes[-1].result)
                 print(progress.line(outcomes[-1]), flush=True)
         except BaseException:
             for future in futures:

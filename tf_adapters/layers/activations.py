@@ -1,6 +1,9 @@
 """Activations, by the names that checkpoints and papers use."""
 
 from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
+import contextvars
 import math
 import typing
 
@@ -11,6 +14,20 @@ from tf_adapters.common.checks import check_known
 from tf_adapters.common.types import Tensor
 
 HALF = ("bfloat16", "float16")
+_USES_ERFC = contextvars.ContextVar("uses_erfc", default=False)
+
+
+@contextlib.contextmanager
+def with_erfc() -> Iterator[None]:
+    """Lets `gelu` use Keras's formula, with erfc, within a `with` statement.
+
+    The converter to LiteRT, which has no erf, recognizes it as GELU.
+    """
+    token = _USES_ERFC.set(True)
+    try:
+        yield
+    finally:
+        _USES_ERFC.reset(token)
 
 
 def gelu(x: Tensor) -> Tensor:
@@ -20,6 +37,8 @@ def gelu(x: Tensor) -> Tensor:
     recognizes and fuses into the preceding matrix product. Keras's GELU uses
     erfc, which is not fused.
     """
+    if _USES_ERFC.get():
+        return _in_float32(lambda x: ops.gelu(x, approximate=False), x)
     return _in_float32(lambda x: (ops.erf(x * math.sqrt(0.5)) + 1) * 0.5 * x, x)
 
 

@@ -89,8 +89,8 @@ def mixout_pairs(
 ) -> list[tuple[keras.Variable, keras.layers.Layer]]:
     """Returns pairs of a kernel and its `Mixout`.
 
-    The list is empty if `rate` is 0. Otherwise it includes the head's kernel
-    that follows the head's dropout, if there is one.
+    The list is empty if `rate` is 0. Otherwise it includes the head's kernels
+    that follow the head's dropouts.
 
     Args:
         rate: Float in `[0, 1)`.
@@ -100,9 +100,8 @@ def mixout_pairs(
     """
     if not rate:
         return []
-    after_dropout = getattr(model.head_layer, "kernel_after_dropout", None)
-    if after_dropout is not None:
-        kernels = [*kernels, (after_dropout, 1)]
+    of_head = getattr(model.head_layer, "kernels_after_dropout", ())
+    kernels = [*kernels, *((kernel, 1) for kernel in of_head)]
     return [
         (kernel, _mixout(kernel, rate, num_input_axes))
         for kernel, num_input_axes in kernels

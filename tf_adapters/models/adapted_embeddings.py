@@ -128,8 +128,8 @@ def _from_first_token(
     """
     layer = encoder.backbone.get_layer("embeddings").position_embedding
     table = ops.cast(layer.position_embeddings, x.dtype)
-    is_padding = 1 - ops.cast(padding_mask, "int32")
-    before = ops.sum(ops.cumprod(is_padding, axis=1), axis=1)
+    tokens = ops.cumsum(ops.cast(padding_mask, "int32"), axis=1)
+    before = ops.sum(ops.cast(tokens == 0, "int32"), axis=1)
     columns = ops.arange(ops.shape(x)[1])
     positions = ops.maximum(columns - before[:, None], 0)
     offset = encoder.position_offset

@@ -2,7 +2,7 @@
 
 The weights that the method trains are first trained with masked language
 modeling on the task's own training texts, without labels. Then they are trained
-on the task (He et al. 2021, section 3.2, TAPT; Han et al. 2021, task-specific
+on the task (He et al. 2021, section 3.1, TAPT; Han et al. 2021, task-specific
 pretraining). The pretraining is a separate run in its own folder, so that a
 stopped command can resume it.
 """

@@ -70,6 +70,11 @@ def train_experiment(
             train_rows=data.rows["train"],
             strategy=strategy,
         )
+        # Raises an error if there is nothing to leave out.
+        with experiment.model.without(
+            range(max(config.train.adapter_drop or [0]))
+        ):
+            pass
         if config.train.calibrate:
             calibration.check_calibration(experiment.model.head, config.head)
         # Only on the chief: other workers would log the same again.

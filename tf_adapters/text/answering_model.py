@@ -159,7 +159,8 @@ class AnsweringModel(StandInModel):
         """
         vectors = vectors_of(self.adapter_model, pooling)
         if columns.is_dataset(x):
-            return self._stream(x, batch_size, text).outputs(verbose, vectors)
+            stream = self._stream(x, batch_size, text)
+            return of_single_texts(stream.outputs(verbose, vectors))
         rows = self._rows(x, None, text=text, labeled=False)
         predictor = self._predictor(batch_size, verbose, vectors)
         return of_single_texts(predictor.vectors(rows))

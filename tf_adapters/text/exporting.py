@@ -1,7 +1,8 @@
-"""Exports a text model as a SavedModel that takes texts, or as ONNX."""
+"""Exports a text model as a SavedModel that takes texts, or of token ids."""
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,41 +18,47 @@ if TYPE_CHECKING:
     from tf_adapters.text.stored_model import StoredModel
 
 
-FORMATS = ("tf_saved_model", "onnx")
+# Formats of files that take token ids: the main file, and what it is called.
+# `export.<format>_model` writes it.
+_TOKEN_FILES = {
+    "onnx": ("model.onnx", "ONNX file"),
+    "litert": ("model.tflite", "LiteRT file"),
+    "openvino": ("model.xml", "OpenVINO file"),
+}
 
 
 def export_texts(
     text_model: StoredModel, path: str | os.PathLike[str], format: str
 ) -> None:
-    """Writes a text model to a path, like `export_model` or `export_onnx`.
+    """Writes a text model to a path, as `export_model` and others do.
 
     Args:
         text_model: `TextModel` with a packer.
         path: Path of an earlier export, or one that does not exist yet.
-        format: `"tf_saved_model"` or `"onnx"`.
+        format: `"tf_saved_model"`, `"onnx"`, `"litert"` or `"openvino"`.
 
     Raises:
         UserError: If the format is unknown, `path` exists and is not such an
             export, or the packer does not use TensorFlow Text.
     """
-    if format not in FORMATS:
+    path = Path(path)
+    if format == "tf_saved_model":
+        _check_replaced(path, "saved_model.pb", "SavedModel")
+        _export_saved_model(text_model, path)
+        return
+    if format not in _TOKEN_FILES:
+        names = ", ".join(f'"{name}"' for name in _TOKEN_FILES)
         raise UserError(
-            f'Expected `format` to be "{FORMATS[0]}", which takes texts, or '
-            f'"{FORMATS[1]}". Received: format={cut(repr(format))}. '
+            'Expected `format` to be "tf_saved_model", which takes texts, or '
+            f"one of {names}. Received: format={cut(repr(format))}. "
             "`model.adapter_model.export(path, format)` writes Keras's other "
             "formats, which take token features."
         )
-    path = Path(path)
-    if format == "onnx":
-        _check_replaced(path, "model.onnx", "ONNX file")
-        # Imported here, because models can train without TensorFlow.
-        from tf_adapters.export import onnx_model
-
-        packer = text_model.preprocessor.packer
-        onnx_model.export_onnx(text_model.adapter_model, packer, path)
-        return
-    _check_replaced(path, "saved_model.pb", "SavedModel")
-    _export_saved_model(text_model, path)
+    _check_replaced(path, *_TOKEN_FILES[format])
+    # Imported here, because models can train without TensorFlow.
+    module = importlib.import_module(f"tf_adapters.export.{format}_model")
+    write = getattr(module, f"export_{format}")
+    write(text_model.adapter_model, text_model.preprocessor.packer, path)
 
 
 def _check_replaced(path: Path, file: str, what: str) -> None:

@@ -52,11 +52,12 @@ class FittingModel(AnsweringModel):
         Args:
             x: Texts: a list, an array, a `pandas.Series`; pairs; a table
                 (`pandas.DataFrame`, `datasets.Dataset`, list of dicts, dict of
-                columns); or token features. Heads of classes and numbers also
-                take a `tf.data.Dataset`, batched or not, of `(texts, labels)`,
-                `(texts, labels, weights)` or dicts of columns. In it, a pair is
-                a tuple of two texts, and a text with several labels has a 0 or
-                1 for each class.
+                columns); or token features. Heads of classes, numbers and
+                vectors also take a `tf.data.Dataset`, batched or not, of
+                `(texts, labels)`, `(texts, labels, weights)` or dicts of
+                columns. In it, a pair is a tuple of two texts, and a text with
+                several labels has a 0 or 1 for each class. For
+                `SentenceRanking`, an element is the tuple of a row's texts.
             y: A label for each text: a class's name or id, a number, a list of
                 classes, a tag for each word, or answers. `None` if a column of
                 `x` contains them.

@@ -87,7 +87,7 @@ class StoredModel(FittingModel):
         format: str = "tf_saved_model",
         **options: Any,
     ) -> None:
-        """Writes a SavedModel that takes texts, or an ONNX file.
+        """Writes a SavedModel that takes texts, or a file that takes token ids.
 
         The SavedModel includes the tokenizer. Its signatures are the same as
         those of `tf_adapters.export_model` and `tf-adapters export`:
@@ -95,10 +95,11 @@ class StoredModel(FittingModel):
         Without a preprocessor, see `keras.Model.export`.
 
         Args:
-            filepath: Path of the SavedModel or of the folder of the ONNX file.
-                An earlier export is replaced.
-            format: `"tf_saved_model"` (default), or `"onnx"`; see
-                `tf_adapters.export_onnx`.
+            filepath: Path of the SavedModel, or of the folder with the file. An
+                earlier export is replaced.
+            format: `"tf_saved_model"` (default); or `"onnx"`, `"litert"` or
+                `"openvino"`, see `tf_adapters.export_onnx`, `export_litert`
+                and `export_openvino`.
             **options: Without a preprocessor, see `keras.Model.export`.
 
         Raises:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
+import math
 import re
 
 import tensorflow as tf
@@ -11,6 +12,7 @@ import tensorflow as tf
 from tf_adapters import heads
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.rows.class_ids import class_id
+from tf_adapters.heads.sentence_vector import SentenceVector
 from tf_adapters.tasks.output_kinds import KINDS
 
 _UNKNOWN = "The dataset has a wrong label:"
@@ -19,24 +21,32 @@ _SAID = re.compile(rf"\[{_UNKNOWN}\] \[(.*?)\](?:\n|$)", re.DOTALL)
 
 
 def targets_function(
-    head: heads.Head,
-) -> Callable[[tf.Tensor | None], tf.Tensor]:
-    """Returns the function that converts a batch of labels to targets.
+    head: heads.Head, across_batches: bool = False
+) -> Callable[[list[tf.Tensor], tf.Tensor | None], tf.Tensor]:
+    """Returns the function that converts a batch to targets.
 
     Args:
-        head: `Head` with one output per text.
+        head: `Head` with one output per text, or with vectors.
+        across_batches: Whether targets of different batches are compared, as in
+            the metrics of a ranking. Defaults to `False`.
 
     Returns:
-        Function of a tensor `(batch,)`, or `(batch, classes)` for several
-        labels per text, or `None`. It raises a `UserError` during tracing if
-        the labels have the wrong type. For wrong values, see `in_sentences`.
+        Function of the string tensors of a row's texts, and of the labels: a
+        tensor `(batch,)`, or `(batch, classes)` for several labels per text, or
+        `None`. It raises a `UserError` during tracing if the labels have the
+        wrong type. For wrong values, see `in_sentences`.
     """
+    if not has_labels(head):
+        number = _hashes if across_batches else _places
+        return lambda texts, labels: number(tf.stack(texts, axis=1))
     make = {"class": _class_ids, "classes": _many_hot, "number": _numbers}[
         KINDS[heads.name_of(head)].label
     ]
     table = _table(head.labels) if make is _class_ids else None
+    if isinstance(head, SentenceVector):
+        make = _scores
 
-    def targets(labels: tf.Tensor | None) -> tf.Tensor:
+    def targets(texts: list[tf.Tensor], labels: tf.Tensor | None) -> tf.Tensor:
         if labels is None:
             raise UserError(
                 "The dataset has no labels. Expected: elements `(texts, "
@@ -45,6 +55,11 @@ def targets_function(
         return make(labels, head, table)
 
     return targets
+
+
+def has_labels(head: heads.Head) -> bool:
+    """Returns whether the head trains on labels, not on texts alone."""
+    return KINDS[heads.name_of(head)].label != "none"
 
 
 @contextlib.contextmanager
@@ -61,6 +76,13 @@ def in_sentences(head: heads.Head) -> Iterator[None]:
 
 def _sentence(value: str, head: heads.Head) -> str:
     kind = KINDS[heads.name_of(head)].label
+    if isinstance(head, SentenceVector) and math.isfinite(float(value)):
+        low, high = head.score_range
+        return (
+            f"{_UNKNOWN} {value}. Expected: scores from {low:g} to {high:g}, "
+            "or a head with another range, such as "
+            "`SentenceVector(lowest_score=0, highest_score=5)`."
+        )
     if kind == "number":
         return f"{_UNKNOWN} {value}. Expected: finite numbers."
     if kind == "classes":
@@ -106,6 +128,28 @@ def _numbers(labels: tf.Tensor, head: heads.Head, table: None) -> tf.Tensor:
     _check_rank(labels, 1, "a number for each text")
     numbers = tf.cast(labels, tf.float32)
     return _checked(tf.math.is_finite(numbers), numbers, numbers)
+
+
+def _scores(labels: tf.Tensor, head: SentenceVector, table: None) -> tf.Tensor:
+    numbers = _numbers(labels, head, table)
+    scaled = head.scaled(numbers)
+    if not head.must_be_in_range:
+        return scaled
+    return _checked((scaled >= 0) & (scaled <= 1), numbers, scaled)
+
+
+def _places(texts: tf.Tensor) -> tf.Tensor:
+    """Returns a number for each text, equal for equal texts of the batch.
+
+    Keras converts targets to float32, which has few bits for a hash.
+    """
+    _, places = tf.unique(tf.reshape(texts, [-1]))
+    return tf.reshape(places, tf.shape(texts))
+
+
+def _hashes(texts: tf.Tensor) -> tf.Tensor:
+    """Returns a number for each text, equal for equal texts of all batches."""
+    return tf.strings.to_hash_bucket_fast(texts, 2**63 - 1)
 
 
 def _many_hot(labels: tf.Tensor, head: heads.Head, table: None) -> tf.Tensor:

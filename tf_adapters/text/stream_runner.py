@@ -80,7 +80,7 @@ class StreamRunner:
         """Returns the loss and the head's metrics, in one pass."""
         streams.check_ends(self._stream.dataset)
         head, outputs, targets, total = self.model.head, [], [], 0.0
-        features = self._features(labeled=True)
+        features = self._features(labeled=True, across_batches=True)
         with in_sentences(head):
             for inputs, target, _ in features.as_numpy_iterator():
                 output = np.asarray(self.model.predict_on_batch(inputs))

@@ -18,6 +18,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.data.tokens.graph_packer import in_graph
 from tf_adapters.data.tokens.packing import TextPacker
+from tf_adapters.heads.sentence_vector import TextVectorHead
 from tf_adapters.text import predicting
 from tf_adapters.text import stream_labels
 from tf_adapters.text import training
@@ -52,6 +53,7 @@ class Stream:
         packer: TextPacker,
         labeled: bool,
         class_weight: Mapping[Any, float] | None = None,
+        across_batches: bool = False,
     ) -> tf.data.Dataset:
         """Returns a dataset of `(features, targets, weights)` or `(features,)`.
 
@@ -60,19 +62,22 @@ class Stream:
             packer: Packer that works in a graph.
             labeled: Whether to return targets and weights.
             class_weight: See `fit`.
+            across_batches: See `stream_labels.targets_function`.
         """
+        if labeled and isinstance(head, TextVectorHead):
+            head.check_labeled_fields(self.fields)
         # Other backends compile a program for each length, so use one length.
         fixed = keras.backend.backend() != "tensorflow"
         length = packer.max_length if fixed else None
-        make = stream_labels.targets_function(head) if labeled else None
+        make = labeled and stream_labels.targets_function(head, across_batches)
         by_id = class_weight and training.weights_by_id(head, class_weight)
 
         def pack(*element: Any) -> tuple[Any, ...]:
             texts, labels, weights = self.read(*element)
-            features = packer(*texts, sequence_length=length)
+            features = _packed(head, packer, texts, length)
             if not labeled:
                 return (features,)
-            targets = make(labels)
+            targets = make(texts, labels)
             if weights is None:
                 weights = tf.ones(tf.shape(texts[0])[0])
             weights = tf.cast(weights, tf.float32)
@@ -97,31 +102,32 @@ def open_dataset(
     Args:
         dataset: `tf.data.Dataset`, batched or not, of texts, of `(texts,
             labels)` or `(texts, labels, weights)`, or of dicts of columns. A
-            pair is a tuple of two texts.
+            pair is a tuple of two texts. For a head without labels, an
+            element is a text, a pair or a triple.
         head: `Head`.
         batch_size: Number of texts per batch if the dataset is not batched.
         text: See `TextModel.fit`.
         label: See `TextModel.fit`.
 
     Raises:
-        UserError: If the elements have another form, or the head does not have
-            one output per text.
+        UserError: If the elements have another form, or the head has neither
+            one output per text nor vectors of texts.
     """
-    if not predicting.is_of_texts(head):
+    if not predicting.is_of_texts(head) and not head.makes_vectors:
         raise UserError(
             "A `tf.data.Dataset` of texts suits heads with one loss per text: "
-            "classes, several labels, numbers, without windows. Received: "
-            f"{shown(head)}. Pass a list or a table."
+            "classes, several labels, numbers, without windows; and vectors of "
+            f"texts. Received: {shown(head)}. Pass a list or a table."
         )
     spec = dataset.element_spec
     element = spec if isinstance(spec, tuple) else (spec,)
     if isinstance(element[0], dict):
         fields, read = _reading_columns(element[0], head, text, label)
     else:
-        fields = usual_fields(head, 1 + _is_pair(element[0]))
-        read = _read_tuple
+        read = _read_tuple if stream_labels.has_labels(head) else _read_texts
+        fields = usual_fields(head, len(read(*element)[0]))
     texts, *_ = read(*element)
-    if _rank(texts, spec) == 0:
+    if _rank(texts, fields, spec) == 0:
         dataset = dataset.batch(batch_size)
     return Stream(dataset, fields, read)
 
@@ -172,17 +178,33 @@ def _reading_columns(
     return fields, read
 
 
-def _is_pair(spec: Any) -> bool:
-    return isinstance(spec, tuple) and len(spec) == 2
-
-
 def _read_tuple(
     texts: Any, labels: Any = None, weights: Any = None
 ) -> tuple[list[Any], Any, Any]:
-    return list(texts) if _is_pair(texts) else [texts], labels, weights
+    texts = list(texts) if isinstance(texts, tuple) else [texts]
+    return texts, labels, weights
 
 
-def _rank(texts: list[Any], spec: Any) -> int:
+def _read_texts(*texts: Any) -> tuple[list[Any], None, None]:
+    """Reads an element of a head without labels."""
+    return list(texts), None, None
+
+
+def _packed(
+    head: "Head", packer: TextPacker, texts: list[Any], length: int | None
+) -> dict[str, Any]:
+    """Returns the features of a batch: of pairs, or of each text on its own."""
+    if not head.makes_vectors:
+        return packer(*texts, sequence_length=length)
+    each = tf.reshape(tf.stack(texts, axis=1), [-1])
+    features = packer(each, sequence_length=length)
+    return {
+        name: tf.reshape(value, (-1, len(texts), tf.shape(value)[-1]))
+        for name, value in features.items()
+    }
+
+
+def _rank(texts: list[Any], fields: tuple[str, ...], spec: Any) -> int:
     """Returns 0 for single texts, 1 for batches of texts."""
     ranks = {
         text.shape.rank
@@ -190,10 +212,12 @@ def _rank(texts: list[Any], spec: Any) -> int:
         else None
         for text in texts
     }
-    if len(ranks) != 1 or not ranks <= {0, 1}:
+    is_right = len(ranks) == 1 and ranks <= {0, 1}
+    if not is_right or len(texts) != len(fields):
         raise UserError(
             "Expected a dataset of strings, batched or not: `texts`, `(texts, "
             "labels)`, `((first_texts, second_texts), labels)`, or dicts of "
-            f"columns. Received elements of {shown(spec)}"
+            "columns; for a head without labels `(first_texts, second_texts)`. "
+            f"Received elements of {shown(spec)}"
         )
     return ranks.pop()

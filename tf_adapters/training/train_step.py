@@ -62,13 +62,27 @@ class TrainStep:
         self,
         iterator: tf.data.Iterator | tf.distribute.DistributedIterator,
         steps: tf.Tensor,
+        left_out: int = 0,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Trains on batches; returns losses `(steps,)` and gradient norms.
 
         Args:
             iterator: Distributed iterator over features of batches.
             steps: Integer tensor.
+            left_out: Number of first blocks without adapters. Each number has
+                a trace of its own, whose backward pass ends where nothing
+                below trains. Defaults to 0.
         """
+        if left_out:
+            with self.model.without(range(left_out)):
+                return self._train_on(iterator, steps)
+        return self._train_on(iterator, steps)
+
+    def _train_on(
+        self,
+        iterator: tf.data.Iterator | tf.distribute.DistributedIterator,
+        steps: tf.Tensor,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         if self.steps_per_loop == 1:
             loss, norms = self.on_replicas(iterator.get_next())
             return loss[tf.newaxis], norms[tf.newaxis]
@@ -145,7 +159,18 @@ class TrainStep:
             gradients, _ = tf.clip_by_global_norm(
                 gradients, self.clip_norm, use_norm=tf.norm(norms)
             )
-        self.optimizer.apply(gradients, self.variables)
+        # Variables that the step does not use keep their values: neither
+        # momentum nor weight decay changes them.
+        used = [
+            pair
+            for pair, is_used in zip(
+                zip(gradients, self.variables, strict=True),
+                self._is_used,
+                strict=True,
+            )
+            if is_used
+        ]
+        self.optimizer.apply(*map(list, zip(*used, strict=True)))
 
     def _gradients(
         self,
@@ -161,7 +186,13 @@ class TrainStep:
             if self.optimizer.loss_scale is not None:
                 scaled = self.optimizer.loss_scale.scaled(loss)
         gradients = tape.gradient(scaled, values)
-        return loss, [tf.convert_to_tensor(gradient) for gradient in gradients]
+        self._is_used = [gradient is not None for gradient in gradients]
+        if not self.model.left_out:
+            return loss, [tf.convert_to_tensor(one) for one in gradients]
+        return loss, [
+            tf.zeros_like(value) if one is None else tf.convert_to_tensor(one)
+            for one, value in zip(gradients, values, strict=True)
+        ]
 
     def dropout_seed(
         self, replica: tf.distribute.ReplicaContext, number: int | tf.Tensor = 0

@@ -16,6 +16,7 @@ from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
 from tf_adapters.training import graphs
 from tf_adapters.training import workers
+from tf_adapters.training.adapter_drop import num_left_out
 from tf_adapters.training.mean_loss import mean_loss
 from tf_adapters.training.optimizers import make_optimizer
 from tf_adapters.training.train_step import TrainStep
@@ -308,4 +309,9 @@ class Trainer:
             for kind, some in batches.items()
         }
         for kind, loop in zip(kinds, loops, strict=True):
-            yield self.step.run(iterators[kind], tf.constant(len(loop)))
+            left_out = num_left_out(
+                self.settings.adapter_drop, self.seed, loop[0].draw
+            )
+            yield self.step.run(
+                iterators[kind], tf.constant(len(loop)), left_out
+            )

@@ -177,7 +177,7 @@ class BottleneckMethod(Method):
         """Returns pairs of a kernel and its `Mixout`, if mixout is used.
 
         Mixout applies to kernels that follow a dropout: `W_down`, which reads
-        the sublayer's output after its dropout, and the head's kernel. `W_up`
+        the sublayer's output after its dropout, and the head's kernels. `W_up`
         does not follow a dropout.
         """
         kernels = [

@@ -24,6 +24,7 @@ from tf_adapters.papers.studies.grid import settings as study_settings
 from tf_adapters.papers.studies.report import cells as study_cells
 from tf_adapters.papers.studies.report import figures as figures_lib
 from tf_adapters.papers.studies.report import files
+from tf_adapters.papers.studies.results_file import ResultsFile
 from tf_adapters.runs import earlier_runs
 
 _FILES = ("table.md", "table.csv", "table.tex", "runs.csv", "claims.csv")
@@ -39,8 +40,9 @@ def run_studies(options, flag_layer, runner=None):
 
     Args:
         options: Object with `study`, `report`, `small`, `two_cores`,
-            `model_dir`, `config_file`, `params_override`, `study_processes`,
-            `executor`, `ray_address`, `ray_cpus` and `ray_gpus`.
+            `model_dir`, `results_file`, `config_file`, `params_override`,
+            `study_processes`, `executor`, `ray_address`, `ray_cpus` and
+            `ray_gpus`.
         flag_layer: Nested dict of the settings in flags.
         runner: Function that trains a run, see `local_runner.run_missing`. By
             default, each run is a process of its own, on the machines that
@@ -66,12 +68,15 @@ def _run(study_name, options, flag_layer, runner):
     name = path.stem + (f"_{block}" if block else "")
     _check(options)
     folder = Path(options.model_dir or "runs").expanduser() / name
+    results = _results_file(options, planned, folder)
     if not options.report:
         figures_lib.check_figures(study)
         processes = options.study_processes or 1
         if runner is None:
             runner, processes = _executor(options)
-        local_runner.run_missing(planned, folder, runner, processes)
+        local_runner.run_missing(
+            planned, folder, runner, processes, results and results.add
+        )
     found = {run.id: finished_runs.find_run(run, folder) for run in planned}
     command = _command(study_name, options, flags, found)
     tables = _tables(study, planned, found, folder)
@@ -79,7 +84,7 @@ def _run(study_name, options, flag_layer, runner):
     write = functools.partial(
         files.write_study_report, name, command, study, planned, tables, folder
     )
-    pictures = _pictures(study, planned, folder, write)
+    pictures = _pictures(study, planned, tables.runs, folder, write)
     print(f"\n{write(pictures)}\nIn {folder}: {', '.join(_FILES)}")
     for picture in pictures:
         print(f"{picture.png}: {picture.caption}")
@@ -90,10 +95,23 @@ def _run(study_name, options, flag_layer, runner):
     return 1 if failed or not (options.report or tables.complete) else 0
 
 
-def _pictures(study, planned, folder, write):
+def _results_file(options, planned, folder):
+    """Returns the `ResultsFile` of a flag, or `None`.
+
+    It and the study's folder then have the same finished runs.
+    """
+    if not options.results_file:
+        return None
+    results = ResultsFile(options.results_file)
+    results.restore(planned, folder)
+    results.add_finished(planned, folder)
+    return results
+
+
+def _pictures(study, planned, rows, folder, write):
     """Makes the pictures. If that fails, writes the report without them."""
     try:
-        return figures_lib.make_figures(study, planned, folder)
+        return figures_lib.make_figures(study, planned, folder, rows)
     except BaseException as error:
         # Existing pictures may show earlier runs.
         write()
@@ -216,6 +234,8 @@ def _command(study_name, options, flags, found):
         command.append(f"--{_block(options)}")
     if options.model_dir:
         command.append(f"--model_dir={options.model_dir}")
+    if options.results_file:
+        command.append(f"--results_file={options.results_file}")
     flags = {"data.data_dir": _data_dir(found)} | flags
     if flags["data.data_dir"] is None:
         del flags["data.data_dir"]

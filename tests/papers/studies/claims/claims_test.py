@@ -30,7 +30,15 @@ COUNT = 200
 TARGET = np.random.default_rng(7).integers(2, size=COUNT)
 
 
-def _judge(folder, score, own=(CLAIM,), predicts=True, figures=None, **changes):
+def _judge(
+    folder,
+    score,
+    own=(CLAIM,),
+    predicts=True,
+    figures=None,
+    block=None,
+    **changes,
+):
     """Returns the verdicts on results from a function of a `Run`.
 
     Args:
@@ -40,11 +48,12 @@ def _judge(folder, score, own=(CLAIM,), predicts=True, figures=None, **changes):
         own: The claims.
         predicts: Whether runs have stored predictions.
         figures: See a study's `figures`.
+        block: The study's form.
         **changes: Of the study.
     """
     changes = {"grid": GRID, "small": None, **changes}
     study, runs = studies.plan(
-        folder, claims=list(own), figures=figures, **changes
+        folder, block, claims=list(own), figures=figures, **changes
     )
     rows = []
     for run in runs:
@@ -89,7 +98,7 @@ def test_a_large_difference_is_shown(tmp_path):
     assert verdict.sentence == (
         "Shown: houlsby is 20.0 points higher than head_only (95 % interval "
         f"{low:+.1f} to {high:+.1f}, corrected p < 0.001, 3 seeds, 6 pairs, "
-        "400 examples)."
+        "400 examples). The learning rates were not tuned: 0.0003 and 0.005."
     )
 
 
@@ -101,13 +110,14 @@ def test_a_small_one_is_too_small_to_tell(tmp_path):
 def test_what_is_surely_less_than_half_of_the_printed_one(tmp_path):
     own = [{**CLAIM, "printed": printed} for printed in (40.0, 4.0)]
     first, second = _judge(tmp_path, _by_method(0.80, 0.79), own)
-    assert (first.verdict, second.verdict) == ("not shown", "too small to tell")
+    assert first.verdict == "smaller than half of the printed"
+    assert second.verdict == "too small to tell"
     assert "; the paper prints 40.0 points." in first.sentence
 
 
-def test_the_opposite_is_not_shown(tmp_path):
+def test_the_opposite_is_the_other_way(tmp_path):
     (verdict,) = _judge(tmp_path, _by_method(0.7, 0.9))
-    assert verdict.verdict == "not shown"
+    assert verdict.verdict == "the other way"
     assert "houlsby is 20.0 points lower than head_only" in verdict.sentence
 
 
@@ -122,7 +132,7 @@ def test_equal_answers_tell_nothing(tmp_path):
     own = {**CLAIM, "printed": 4.0}
     (verdict,) = _judge(tmp_path, _by_method(1.0, 1.0), [own])
     assert verdict.verdict == "too small to tell"
-    assert verdict.sentence.endswith("answer every example alike.")
+    assert verdict.sentence.count("Both sides answer every example alike.") == 1
 
 
 def test_the_sentence_names_the_values_that_ran(tmp_path):
@@ -166,6 +176,97 @@ def test_more_claims_are_corrected_for_their_number(tmp_path):
     assert alone.comparison.p == first.comparison.p == alone.corrected_p
     assert first.corrected_p == pytest.approx(3 * alone.corrected_p)
     assert second.corrected_p == first.corrected_p
+
+
+SPREADS = {
+    "says": "Adapters vary more between seeds.",
+    "higher": {"method": "houlsby"},
+    "than": {"method": "head_only"},
+    "spreads": "seed",
+}
+
+
+def test_spreads_are_compared_in_boxes_of_runs(tmp_path):
+    seeds = list(range(8))
+
+    def score(run):
+        # Tasks differ by far, which is no spread over seeds.
+        base = 0.4 + 0.4 * (run.config.task == "rte")
+        wide = 0.02 if run.point["method"] == "houlsby" else 0.001
+        return base + wide * (run.config.seed - 3.5)
+
+    (verdict,) = _judge(
+        *(tmp_path, score, [SPREADS]),
+        predicts=False,
+        grid={**GRID, "seed": seeds},
+    )
+    found = verdict.comparison
+    # Eight even values, 0.02 apart, are 0.04 from their median on average.
+    assert found.difference == pytest.approx(0.04 - 0.002)
+    assert (found.pairs, found.runs) == (2, 32)
+    assert verdict.verdict == "shown"
+    assert verdict.sentence.startswith(
+        "Shown: the spread of houlsby is 3.8 points larger than that of "
+        "head_only (95 % interval "
+    )
+    assert "Brown-Forsythe p < 0.001, 32 runs in 2 pairs" in verdict.sentence
+    (row,) = claims.claim_rows([verdict])
+    assert row["test"] == "permutation" and row["brown_forsythe_p"] < 0.001
+
+
+def test_a_box_over_two_settings(tmp_path):
+    grid = {**GRID, "task": ["rte"], "train.epochs": [1, 2], "seed": [0, 1]}
+    where = [{"when": {"method": "houlsby"}, "set": {"method.units": 8}}]
+    report = {"rows": ["method", "train.epochs"]}
+    own = [
+        {**SPREADS, "spreads": s} for s in ("seed", ["seed", "train.epochs"])
+    ]
+    few, enough = _judge(
+        *(tmp_path, lambda run: 0.5 + 0.1 * run.config.seed, own),
+        predicts=False,
+        grid=grid,
+        where=where,
+        report=report,
+    )
+    assert few.sentence == (
+        "Not measured: no box has 3 finished runs on both sides."
+    )
+    assert (enough.comparison.pairs, enough.comparison.runs) == (1, 8)
+
+
+def test_a_margin_is_in_points(tmp_path):
+    margins = {"within": 8.0}, {"at_most_behind": 8.0}, {"within": 0.5}
+    own = [{**CLAIM, **margin} for margin in margins]
+    found = _judge(tmp_path, _by_method(0.95, 0.94), own)
+    words = [verdict.verdict for verdict in found]
+    assert words == ["within", "within", "too small to tell"]
+    assert "than head_only, where the claim allows 8 either way (95 %" in (
+        found[0].sentence
+    )
+    assert "where the claim allows 8 below (95 %" in found[1].sentence
+    assert claims.claim_rows(found)[0]["margin"] == 8.0
+
+
+def test_a_number_is_printed_for_the_measured_tasks(tmp_path):
+    printed = {"sst2": 30.0, "rte": 50.0, "average": 1.0}
+    own = [{**CLAIM, "printed": printed}]
+    (verdict,) = _judge(tmp_path, _by_method(0.80, 0.79), own)
+    assert "; the paper prints 40.0 points." in verdict.sentence
+    assert verdict.verdict == "smaller than half of the printed"
+
+
+def test_a_form_may_be_unable_to_test_a_claim(tmp_path):
+    own = {**CLAIM, "not_testable": {"small": "there is no head."}}
+    changes = {"own": [own, CLAIM], "small": {"seed": [0, 1]}}
+    full, _ = _judge(tmp_path, _by_method(0.9, 0.7), **changes)
+    assert full.verdict == "shown"
+    first, second = _judge(
+        tmp_path, _by_method(0.9, 0.7), block="small", **changes
+    )
+    assert first.verdict == "not testable here"
+    assert first.sentence == "Not testable here: there is no head."
+    # It does not count in the correction.
+    assert second.corrected_p == second.comparison.p
 
 
 def test_what_has_not_finished_is_not_measured(tmp_path):
@@ -230,6 +331,7 @@ def test_of_what_is_selected_the_best_is_compared(tmp_path):
     (verdict,) = _judge(tmp_path, score, select_over=rates)
     assert verdict.comparison.difference == pytest.approx(0.1)
     assert verdict.comparison.pairs == 6 and len(seen) == 24
+    assert "not tuned" not in verdict.sentence
 
 
 def test_an_average_over_languages_draws_the_examples_of_each(tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tf_adapters.papers.studies.claims import comparison
 from tf_adapters.papers.studies.claims import resampling
 from tf_adapters.papers.studies.claims import statistics
 
@@ -149,10 +150,20 @@ def test_draws_are_the_same_in_parts(monkeypatch):
     assert parts.error == pytest.approx(whole.error, rel=1e-12)
 
 
+def _compare(values, settings=None):
+    settings = settings or [None] * len(values)
+    return statistics.compare_pairs(
+        [
+            statistics.Difference(value, setting)
+            for value, setting in zip(values, settings, strict=True)
+        ]
+    )
+
+
 @pytest.mark.parametrize("count", [2, 3, 30])
 def test_pairs_are_scipys_t_test(count):
     values = RANDOM.normal(0.5, size=count)
-    found = statistics.compare_pairs(values)
+    found = _compare(values)
     theirs = stats.ttest_1samp(values, 0)
     assert found.p == pytest.approx(theirs.pvalue)
     assert found.difference == pytest.approx(values.mean())
@@ -162,23 +173,63 @@ def test_pairs_are_scipys_t_test(count):
 
 
 def test_of_one_pair_nothing_is_known():
-    found = statistics.compare_pairs([0.5])
+    found = _compare([0.5])
     assert (found.difference, found.p) == (0.5, 1.0)
     assert np.isnan(found.interval()).all()
 
 
 def test_equal_differences_do_not_say_how_much_they_vary():
-    found = statistics.compare_pairs([0.02, 0.02, 0.02])
+    found = _compare([0.02, 0.02, 0.02])
     assert (found.p, found.pairs) == (0.25, 3)
     assert np.isnan(found.interval()).all()
-    assert statistics.compare_pairs([0.0, 0.0]).p == 1.0
+    assert _compare([0.0, 0.0]).p == 1.0
+
+
+def test_of_pairs_too_settings_are_strata():
+    """Tasks differ by far, but the claim is about these tasks."""
+    values, settings = [0.1, 0.2, 0.3, 1.4, 1.8], ["a"] * 3 + ["b"] * 2
+    found = _compare(values, settings)
+    assert found.difference == pytest.approx((0.2 + 1.6) / 2)
+    parts = [0.01 / 3 / 4, 0.08 / 2 / 4]
+    assert found.error == pytest.approx(np.sqrt(sum(parts)))
+    freedom = sum(parts) ** 2 / (parts[0] ** 2 / 2 + parts[1] ** 2 / 1)
+    assert found.freedom == pytest.approx(freedom)
+
+
+def test_a_setting_with_one_seed_makes_all_pairs_one_sample():
+    values = [0.1, 0.2, 0.3, 1.4]
+    found = _compare(values, ["a", "a", "a", "b"])
+    assert found == _compare(values)
+
+
+def test_settings_without_variation_have_no_interval():
+    found = _compare([0.1, 0.1, 0.3, 0.3], ["a", "a", "b", "b"])
+    assert found.p == 0.125 and np.isnan(found.interval()).all()
+
+
+def test_tests_against_a_margin_are_scipys():
+    values = RANDOM.normal(0.2, size=12)
+    found = _compare(values)
+    less, greater = (
+        stats.ttest_1samp(values, limit, alternative=side).pvalue
+        for limit, side in ((1.0, "less"), (-1.0, "greater"))
+    )
+    assert found.p_below(1.0) == pytest.approx(less)
+    assert found.p_above(-1.0) == pytest.approx(greater)
+    assert found.p_within(1.0) == pytest.approx(max(less, greater))
+
+
+def test_without_an_interval_nothing_is_within_a_margin():
+    assert _compare([0.0, 0.0, 0.0]).p_within(1.0) == 1.0
+    ones = np.ones(10)
+    assert statistics.bootstrap([_pair(ones, ones)]).p_within(1.0) == 1.0
 
 
 def test_holm_is_its_definition():
     # Sorted 0.01, 0.02, 0.03, 0.04 times 4, 3, 2, 1, and never falling.
-    assert statistics.holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx(
+    assert comparison.holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx(
         [0.06, 0.04, 0.06, 0.06]
     )
-    assert statistics.holm([0.5, 0.6]) == [1.0, 1.0]
-    assert statistics.holm([0.02]) == [0.02]
-    assert statistics.holm([]) == []
+    assert comparison.holm([0.5, 0.6]) == [1.0, 1.0]
+    assert comparison.holm([0.02]) == [0.02]
+    assert comparison.holm([]) == []

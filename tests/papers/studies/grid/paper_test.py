@@ -225,6 +225,33 @@ def test_two_cores_needs_a_block(tmp_path):
             {"claims": [{**OF_FIGURE, "of": "figure2"}]},
             "Unknown figure in `claims.of`, `figure2`",
         ),
+        (
+            {"claims": [{**CLAIM, "printed": {"sst2": "4"}}]},
+            "`claims.printed` must be a number, or a dict from tasks (or "
+            "`average`) to numbers. Received: {'sst2': '4'}",
+        ),
+        (
+            {"claims": [{**CLAIM, "within": 1, "spreads": "seed"}]},
+            "has `within` and `spreads`. A claim can have only one of them.",
+        ),
+        (
+            {"claims": [{**CLAIM, "at_most_behind": 0}]},
+            "`at_most_behind` of the claim 'Adapters are better than a head "
+            "alone.' must be above zero. Received: 0.0",
+        ),
+        ({"claims": [{**CLAIM, "spreads": "sed"}]}, "Unknown setting `sed`"),
+        (
+            {"claims": [{**OF_FIGURE, "spreads": "seed"}]},
+            "Leave out either `spreads` or `of`.",
+        ),
+        (
+            {"claims": [{**CLAIM, "not_testable": {"smal": "no"}}]},
+            "Unknown form in `claims.not_testable`, `smal`. Did you mean",
+        ),
+        (
+            {"claims": [{**CLAIM, "not_testable": {"small": True}}]},
+            "`claims.not_testable.small` must be a text",
+        ),
         ({"two_cores": {"sead": [1]}}, "Unknown setting `sead`"),
     ],
 )

@@ -226,6 +226,27 @@ def test_a_block_has_entries_of_where_and_a_report_of_its_own(tmp_path):
         studies.plan(tmp_path, "small", small=small, base=base)
 
 
+def test_a_block_may_have_a_grid_of_its_own(tmp_path):
+    rate = "train.learning_rate"
+    study, runs = studies.plan(
+        tmp_path,
+        "two_cores",
+        base={"encoder": "minilm", "train": {"learning_rate": 5e-3}},
+        where=[{"when": {"method": "houlsby"}, "set": {rate: 2e-3}}],
+        two_cores={
+            "grid": [
+                {"method": [name], "task": ["sst2"], "seed": [0]}
+                | {"select_over": {rate: rates}}
+                for name, rates in (("houlsby", [1, 2]), ("head_only", [3]))
+            ]
+        },
+    )
+    assert study.select_over == [rate]
+    found = [(run.point["method"], run.point["seed"]) for run in runs]
+    assert found == [("houlsby", 0), ("houlsby", 0), ("head_only", 0)]
+    assert [run.config.train.learning_rate for run in runs] == [1, 2, 3]
+
+
 def test_what_is_empty_in_a_block_counts_as_none(tmp_path):
     small = {**studies.STUDY["small"], "where": None, "report": None}
     assert len(studies.plan(tmp_path, "small", small=small)[1]) == 4
@@ -259,6 +280,11 @@ def test_what_is_empty_in_a_block_counts_as_none(tmp_path):
             {"small": {"seed": [0], "train.epochs": 1, "where": [OWN_EPOCHS]}},
             "`train.epochs` is set both in the block and in its `where`",
         ),
+        (
+            {"small": {"seed": [0], "grid": {"seed": [1]}}},
+            "`seed` is set both in the block and in its `grid`",
+        ),
+        ({"small": {"grid": {"sead": [1]}}}, "Unknown setting `sead`"),
         ({"report": {"rows": []}}, "mix runs of different `method`"),
         ({"report": {"metric": "f1"}}, "must be one of task `sst2`: accuracy"),
         ({"where": [{"when": {"method": "full"}, "set": {}}]}, "No run of"),

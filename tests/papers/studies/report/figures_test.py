@@ -18,6 +18,7 @@ from tf_adapters.papers.studies.grid import declaration
 from tf_adapters.papers.studies.report import cells as study_cells
 from tf_adapters.papers.studies.report import figures
 from tf_adapters.papers.studies.report import files
+from tf_adapters.papers.studies.report.run_rows import run_rows
 
 
 class _Fake(analysis.Analysis):
@@ -133,6 +134,29 @@ def test_an_analysis_of_one_run_makes_a_picture_of_each(tmp_path, fakes):
     assert [one.name for one in made] == ["figure6_sst2", "figure6_cola"]
     assert {one.figure for one in made} == {"figure6"}
     assert pd.read_csv(made[1].csv).task.tolist() == ["cola"]
+
+
+def test_pictures_show_the_runs_that_are_selected(tmp_path, fakes):
+    declared = [{"analysis": "model_dirs"}, {"analysis": "study_dir"}]
+    rates = {"train.learning_rate": [1e-3, 1e-4]}
+    grid = {"task": ["sst2"], "method": ["houlsby", "head_only"]}
+    study, runs, folder = _finished(
+        tmp_path,
+        declared,
+        grid={**grid, "seed": [0, 1]},
+        where=None,
+        select_over=rates,
+    )
+    # A lower rate is better for one method, a higher one for the other.
+    rows = []
+    for run in runs:
+        is_low = run.point["train.learning_rate"] == 1e-4
+        value = 0.9 if is_low == (run.point["method"] == "houlsby") else 0.5
+        rows += run_rows(run, studies.finished(validation={"accuracy": value}))
+    made = figures.make_figures(study, runs, folder, rows)
+    wanted = {row["run"] for row in rows if row["validation"] == 0.9}
+    for one in made:
+        assert set(pd.read_csv(one.csv).run) == wanted, one.name
 
 
 def test_names_do_not_depend_on_what_is_finished(tmp_path, fakes, capsys):

@@ -96,6 +96,26 @@ def test_statistics_over_seeds_are_numpys(tmp_path, split):
             assert cell["best"] == values[validation.argmax()]
 
 
+@pytest.mark.parametrize("aggregate", ["mean", "standard_error", "best"])
+def test_a_table_shows_its_aggregate(tmp_path, aggregate):
+    report = {"split": "test", "aggregate": aggregate}
+    tables, text = _report(tmp_path, _random_scores(), report=report)
+    shown = []
+    for task in GRID["task"]:
+        cell = _cell(tables, method="houlsby", task=task)
+        spread = 100 * cell["standard_deviation"]
+        if aggregate == "standard_error":
+            spread /= 2  # Four seeds.
+        value = cell["best" if aggregate == "best" else "mean"]
+        shown.append((100 * value, f" ± {spread:.1f}"))
+    cells = " | ".join(
+        f"{value:.1f}" + ("" if aggregate == "best" else spread)
+        for value, spread in shown
+    )
+    average = np.mean([value for value, _ in shown])
+    assert f"| {cells} | {average:.1f} |" in text
+
+
 def test_one_seed_has_no_deviation(tmp_path):
     grid = {"task": ["sst2"], "method": ["houlsby"], "seed": [0]}
     tables, text = _report(

@@ -36,7 +36,7 @@ def match_runs(claim, runs, rows, select_over=()):
     not compare. The setting consists of these values, except the seed.
 
     Args:
-        claim: `paper.Claim` about runs.
+        claim: `Claim` about runs.
         runs: List of `Run`.
         rows: Dicts of finished runs, from `report.run_rows`.
         select_over: Keys that the study selects over, whose values may differ.
@@ -47,11 +47,11 @@ def match_runs(claim, runs, rows, select_over=()):
         for run in runs
     }
     lower = collections.defaultdict(list)
-    for row in _side(claim, claim.than, runs, rows):
+    for row in side_rows(claim, claim.than, runs, rows):
         lower[keys[row["run"]]].append(row)
     index = functools.cache(lambda own, shared: _index(lower[own], shared))
     found = []
-    for high in _side(claim, claim.higher, runs, rows):
+    for high in side_rows(claim, claim.higher, runs, rows):
         for own in lower:
             names = keys[high["run"]]
             shared = tuple(key for key in names if key in own)
@@ -62,7 +62,7 @@ def match_runs(claim, runs, rows, select_over=()):
     return found
 
 
-def _side(claim, wanted, runs, rows):
+def side_rows(claim, wanted, runs, rows):
     settings = {run.id: run.settings for run in runs}
     wanted = {**(claim.where or {}), **wanted}
     return [
@@ -109,10 +109,7 @@ def predicted_pairs(matched, runs, folder, split):
     pairs = []
     for setting, high, low in matched:
         parts = _parts(high, by_id[high["run"]].config, split)
-        sample = {
-            "group": _group(setting, by_id[high["run"]], by_id[low["run"]]),
-            "sample": (high.get("seed"), low.get("seed")),
-        }
+        sample = _sample(setting, high, low, by_id)
         for part, metric in parts:
             both = [
                 load(folder_of_row(folder, row), part) for row in (high, low)
@@ -135,6 +132,33 @@ def predicted_pairs(matched, runs, folder, split):
         if not parts:
             return None
     return pairs
+
+
+def differences(matched, runs, split):
+    """Returns a `statistics.Difference` for each pair of runs.
+
+    Args:
+        matched: Result of `match_runs`.
+        runs: List of `Run`.
+        split: `report.split`.
+    """
+    by_id = {run.id: run for run in runs}
+    return [
+        statistics.Difference(
+            high[split] - low[split],
+            setting,
+            **_sample(setting, high, low, by_id),
+        )
+        for setting, high, low in matched
+    ]
+
+
+def _sample(setting, high, low, by_id):
+    """Returns which pairs vary together, see `statistics.Pair`."""
+    return {
+        "group": _group(setting, by_id[high["run"]], by_id[low["run"]]),
+        "sample": (high.get("seed"), low.get("seed")),
+    }
 
 
 def _group(setting, high, low):

@@ -1,31 +1,18 @@
-"""Verdicts on a paper's claims, from measured differences.
-
-- shown: p, corrected for the number of the study's claims, is below 0.05, and
-  the difference has the claim's sign.
-- not shown: the upper end of the Bonferroni-corrected interval is below half
-  the printed difference (below zero if none is printed).
-- too small to tell: neither of the two, or both sides give the same answer to
-  every example, like runs that learned nothing.
-- not measured: there is no pair to compare.
-"""
+"""Judges a paper's claims by measured differences, see `verdicts`."""
 
 import dataclasses
 
+from tf_adapters.papers.studies.claims import boxes
 from tf_adapters.papers.studies.claims import claim_pairs
 from tf_adapters.papers.studies.claims import figure_pairs
 from tf_adapters.papers.studies.claims import sentences
+from tf_adapters.papers.studies.claims import spreads
 from tf_adapters.papers.studies.claims import statistics
+from tf_adapters.papers.studies.claims import verdicts
+from tf_adapters.papers.studies.claims.comparison import Comparison
+from tf_adapters.papers.studies.claims.comparison import holm
 
-LEVEL = 0.05
-# Explains the verdicts in reports.
-HOW = (
-    "Shown: p, corrected for the number of claims (Holm), is below 0.05, and "
-    "the sign is the claim's. Not shown: the upper end of the interval, "
-    "corrected in the same way, is below half of the printed difference, or "
-    "below zero if none is printed. Too small to tell: neither."
-)
-SHOWN, NOT_SHOWN = "shown", "not shown"
-TOO_SMALL, NOT_MEASURED = "too small to tell", "not measured"
+_RATE = "train.learning_rate"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,18 +20,22 @@ class Verdict:
     """A claim and its result.
 
     Attributes:
-        claim: `paper.Claim`.
-        verdict: One of the four verdicts in the docstring of the module.
+        claim: `Claim`.
+        verdict: One of the verdicts in the docstring of `verdicts`.
         sentence: The result in one sentence, with its numbers.
-        comparison: `statistics.Comparison`, or `None` if nothing was measured.
+        comparison: `Comparison`, or `None` if nothing was measured.
+        p: The p value that decides, or `None`.
         corrected_p: p after Holm's correction, or `None`.
+        printed: The printed difference that counts, or `None`.
     """
 
     claim: object
     verdict: str
     sentence: str
-    comparison: statistics.Comparison | None = None
+    comparison: Comparison | None = None
+    p: float | None = None
     corrected_p: float | None = None
+    printed: float | None = None
 
 
 def judge(study, runs, rows, folder, tables):
@@ -57,23 +48,37 @@ def judge(study, runs, rows, folder, tables):
         folder: The study's folder.
         tables: Dict from a figure's name to the paths of its tables.
     """
-    finished = [row for row in rows if row["state"] == "finished"]
-    claims = [_narrow(claim, runs) for claim in study.claims]
+    rows = [row for row in rows if row["state"] == "finished"]
     found = [
+        _measured(_narrow(claim, runs), study, runs, rows, folder, tables)
+        for claim in study.claims
+    ]
+    p_values = [one.p for one in found if one.p is not None]
+    corrected, number = iter(holm(p_values)), len(p_values)
+    return [
+        one
+        if one.p is None
+        else _decided(one, next(corrected), number, study, runs, rows)
+        for one in found
+    ]
+
+
+def _measured(claim, study, runs, rows, folder, tables):
+    """Returns a `Verdict` that has a word only if nothing can be measured."""
+    reason = (claim.not_testable or {}).get(study.form)
+    if reason is not None:
+        text = f"Not testable here: {reason.rstrip('.')}."
+        return Verdict(claim, verdicts.NOT_TESTABLE, text)
+    comparison = (
         _of_figure(claim, runs, tables.get(claim.of, []))
         if claim.of
-        else _of_runs(claim, study, runs, finished, folder)
-        for claim in claims
-    ]
-    measured = [one for one in found if not isinstance(one, str)]
-    corrected = iter(statistics.holm([one.p for one in measured]))
-    one_seed = len({run.settings.get("seed") for run in runs}) == 1
-    return [
-        Verdict(claim, NOT_MEASURED, f"Not measured: {one}.")
-        if isinstance(one, str)
-        else _verdict(claim, one, next(corrected), len(measured), one_seed)
-        for claim, one in zip(claims, found, strict=True)
-    ]
+        else _of_runs(claim, study, runs, rows, folder)
+    )
+    if isinstance(comparison, str):
+        text = f"Not measured: {comparison}."
+        return Verdict(claim, verdicts.NOT_MEASURED, text)
+    p = verdicts.p_of(claim, comparison)
+    return Verdict(claim, "", "", comparison, p)
 
 
 def _narrow(claim, runs):
@@ -110,6 +115,13 @@ def _of_runs(claim, study, runs, rows, folder):
     """Returns a `Comparison`, or a text with the reason why there is none."""
     split = study.report.split
     rows = [row for row in rows if row[split] is not None]
+    if claim.spreads:
+        found = boxes.find_boxes(claim, runs, rows, split, study.select_over)
+        return (
+            spreads.compare_spreads(found)
+            if found
+            else f"no box has {spreads.FEWEST} finished runs on both sides"
+        )
     matched = claim_pairs.match_runs(claim, runs, rows, study.select_over)
     if not matched:
         return (
@@ -120,27 +132,60 @@ def _of_runs(claim, study, runs, rows, folder):
     if pairs is not None:
         return statistics.bootstrap(pairs)
     return statistics.compare_pairs(
-        [high[split] - low[split] for _, high, low in matched]
+        claim_pairs.differences(matched, runs, split)
     )
 
 
-def _verdict(claim, comparison, corrected_p, number, one_seed):
-    least = (claim.printed or 0.0) / 2 / sentences.scale(claim)
-    _, upper = comparison.interval(1 - LEVEL / number)
-    verdict = TOO_SMALL
-    if corrected_p < LEVEL and comparison.difference > 0:
-        verdict = SHOWN
-    elif upper < max(0.0, least) and not comparison.all_alike:
-        verdict = NOT_SHOWN
-    sentence = sentences.explain(
-        claim, verdict, comparison, corrected_p, one_seed
+def _decided(measured, corrected_p, number, study, runs, rows):
+    """Returns a verdict on a claim whose comparison and p are known."""
+    claim, comparison = measured.claim, measured.comparison
+    sides = _rows_of_sides(claim, runs, rows)
+    first, second = (dict.fromkeys(row["task"] for row in s) for s in sides)
+    printed = claim.printed_for([task for task in first if task in second])
+    word = verdicts.decide(claim, comparison, corrected_p, number, printed)
+    around = sentences.Circumstances(
+        printed=printed,
+        one_seed=len({run.settings.get("seed") for run in runs}) == 1,
+        rates=_untuned_rates(sides, study, runs),
     )
-    return Verdict(claim, verdict, sentence, comparison, corrected_p)
+    return dataclasses.replace(
+        measured,
+        verdict=word,
+        sentence=sentences.explain(
+            claim, word, comparison, corrected_p, around
+        ),
+        corrected_p=corrected_p,
+        printed=printed,
+    )
 
 
-def claim_rows(verdicts):
-    """Returns the rows of `claims.csv`, a dict for each verdict."""
-    return [_row(verdict) for verdict in verdicts]
+def _rows_of_sides(claim, runs, rows):
+    """Returns the rows of both sides.
+
+    Of a figure's claim, they are the rows of the runs that have the settings
+    among the columns.
+    """
+    known = {key for run in runs for key in run.settings} | {"task"}
+    where, *sides = (
+        {key: value for key, value in wanted.items() if key in known}
+        for wanted in (claim.where or {}, claim.higher, claim.than)
+    )
+    of_runs = dataclasses.replace(claim, where=where)
+    return [claim_pairs.side_rows(of_runs, side, runs, rows) for side in sides]
+
+
+def _untuned_rates(sides, study, runs):
+    """Returns each side's learning rates, or `None` if the study varies it."""
+    if _RATE in study.select_over or any(_RATE in run.point for run in runs):
+        return None
+    rates = {run.id: run.config.train.learning_rate for run in runs}
+    found = [sorted({rates[row["run"]] for row in rows}) for rows in sides]
+    return tuple(found) if all(found) else None
+
+
+def claim_rows(found):
+    """Returns the rows of `claims.csv`, a dict for each `Verdict`."""
+    return [_row(verdict) for verdict in found]
 
 
 def _row(verdict):
@@ -149,23 +194,25 @@ def _row(verdict):
         "says": claim.says,
         "verdict": verdict.verdict,
         "sentence": verdict.sentence,
-        "printed": claim.printed,
+        "printed": verdict.printed,
+        "margin": claim.margin,
     }
     if comparison is None:
         return row
-    scale = sentences.scale(claim)
+    scale = verdicts.scale(claim)
     low, high = (_known(end * scale) for end in comparison.interval())
     alone = comparison.is_alone
     return row | {
         "difference": comparison.difference * scale,
         "low": low,
         "high": high,
-        "p": None if alone else comparison.p,
+        "p": None if alone else verdict.p,
         "corrected_p": None if alone else verdict.corrected_p,
         "pairs": comparison.pairs,
         "seeds": comparison.seeds,
         "examples": comparison.examples,
-        "test": "pairs" if comparison.seeds is None else "bootstrap",
+        "test": comparison.test,
+        "brown_forsythe_p": comparison.second_p,
     }
 
 
@@ -173,5 +220,6 @@ def _known(number):
     return None if number != number else number
 
 
-COLUMNS = ("says", "verdict", "sentence", "printed", "difference", "low")
-COLUMNS += ("high", "p", "corrected_p", "pairs", "seeds", "examples", "test")
+COLUMNS = ("says", "verdict", "sentence", "printed", "margin", "difference")
+COLUMNS += ("low", "high", "p", "corrected_p", "pairs", "seeds", "examples")
+COLUMNS += ("test", "brown_forsythe_p")

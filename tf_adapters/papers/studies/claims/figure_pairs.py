@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 
+from tf_adapters.papers.studies.claims.statistics import Difference
+
 
 def figure_differences(claim, paths, keys):
     """Returns the differences of a claim about a figure's tables.
@@ -15,13 +17,14 @@ def figure_differences(claim, paths, keys):
     because they are not independent.
 
     Args:
-        claim: `paper.Claim` of a figure.
+        claim: `Claim` of a figure.
         paths: List of paths of the figure's tables, CSV files to concatenate.
         keys: Names of settings. Their columns never count as measured numbers.
 
     Returns:
-        List with a difference for each pair of runs, or a text with the reason
-        why there are none.
+        List with a `Difference` for each pair of runs, or a text with the
+        reason why there are none. Pairs that differ only in the seed have the
+        same setting.
     """
     tables = [pd.read_csv(p, dtype=str, keep_default_na=False) for p in paths]
     table = pd.concat(tables).fillna("")
@@ -42,26 +45,38 @@ def figure_differences(claim, paths, keys):
     differences = {row: high[row] - low[row] for row in high if row in low}
     # In a table without runs, such as a box plot's, a row summarizes runs.
     names = keys if {"run", "seed"} & set(table.columns) else ()
-    of_runs = [place for place, column in enumerate(columns) if column in names]
-    return _by_runs(differences, of_runs) or (
+    return _by_runs(differences, columns, names) or (
         f"the figure `{claim.of}` has no pair of rows"
     )
 
 
-def _by_runs(differences, places):
-    """Returns the mean difference of each pair of runs.
+def _by_runs(differences, columns, names):
+    """Returns the mean difference of each pair of runs, a `Difference`.
 
     Args:
         differences: Dict from a tuple, the values that two rows share, to the
             difference between the rows.
-        places: Indices, in these tuples, of the values that identify a run. If
-            there are none, each difference counts.
+        columns: Names of the values in these tuples.
+        names: Names of the values that identify a run. If the table has none,
+            each difference counts.
     """
+    of_runs = [place for place, column in enumerate(columns) if column in names]
     groups = {}
     for row, difference in differences.items():
-        runs = tuple(row[place] for place in places) or row
-        groups.setdefault(runs, []).append(difference)
-    return [float(np.mean(values)) for values in groups.values()]
+        run = tuple(row[place] for place in of_runs) or row
+        groups.setdefault(run, []).append(difference)
+    found = [columns[place] for place in of_runs]
+    return [
+        Difference(float(np.mean(values)), _without_seed(run, found))
+        for run, values in groups.items()
+    ]
+
+
+def _without_seed(run, names):
+    """Returns a run's setting. Without `names`, all runs have the same one."""
+    return tuple(
+        value for name, value in zip(names, run, strict=False) if name != "seed"
+    )
 
 
 def _has(wanted, table):

@@ -1,41 +1,75 @@
 """Writes the sentences of verdicts on claims."""
 
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+
 from tf_adapters.launch.progress_lines import counted
+from tf_adapters.papers.studies.claims.comparison import Comparison
+from tf_adapters.papers.studies.claims.verdicts import scale
+from tf_adapters.papers.studies.grid.claim import Claim
 from tf_adapters.papers.studies.grid.settings import label_of
 
 
-def explain(claim, verdict, comparison, corrected_p, one_seed):
+@dataclasses.dataclass(frozen=True)
+class Circumstances:
+    """Facts about a claim's runs that its sentence mentions.
+
+    Attributes:
+        printed: The printed difference to compare with, or `None`.
+        one_seed: Whether all runs of the study have the same seed.
+        rates: The learning rates of both sides, if the study did not tune them.
+    """
+
+    printed: float | None = None
+    one_seed: bool = False
+    rates: tuple[Sequence[float], Sequence[float]] | None = None
+
+
+def explain(
+    claim: Claim,
+    verdict: str,
+    comparison: Comparison,
+    corrected_p: float,
+    around: Circumstances,
+) -> str:
     """Returns a verdict as a sentence, with its numbers.
 
     Args:
-        claim: `paper.Claim`.
-        verdict: `"shown"`, `"not shown"` or `"too small to tell"`.
-        comparison: `statistics.Comparison`.
+        claim: The claim.
+        verdict: One of the words in `verdicts`.
+        comparison: What was measured.
         corrected_p: p after Holm's correction.
-        one_seed: Whether all runs of the study have the same seed.
+        around: Further facts.
     """
-    difference = comparison.difference * scale(claim)
-    words = "higher" if difference >= 0 else "lower"
-    number = _number(abs(difference), claim)
     parts = [_interval(claim, comparison)]
     if not comparison.is_alone:
         parts.append(f"corrected p {_p(corrected_p)}")
     parts += _evidence(claim, comparison)
-    text = (
-        f"{verdict.capitalize()}: {label_of(claim.higher)} is {number} {words} "
-        f"than {label_of(claim.than)} ({', '.join(parts)})"
-    )
-    if claim.printed is not None:
-        text += f"; the paper prints {_number(claim.printed, claim)}"
-    return f"{text}.{_caveat(comparison, one_seed)}"
+    text = f"{verdict.capitalize()}: {_difference(claim, comparison)}"
+    text += f" ({', '.join(parts)})"
+    if around.printed is not None:
+        text += f"; the paper prints {_number(around.printed, claim)}"
+    sentences = [f"{text}.", *_caveats(comparison, around)]
+    return " ".join(sentences)
 
 
-def scale(claim):
-    """Returns the factor for display: 100 for metrics, 1 for other values."""
-    return 1 if claim.of else 100
+def _difference(claim: Claim, comparison: Comparison) -> str:
+    difference = comparison.difference * scale(claim)
+    number = _number(abs(difference), claim)
+    higher, than = label_of(claim.higher), label_of(claim.than)
+    if claim.spreads:
+        word = "larger" if difference >= 0 else "smaller"
+        return f"the spread of {higher} is {number} {word} than that of {than}"
+    word = "higher" if difference >= 0 else "lower"
+    text = f"{higher} is {number} {word} than {than}"
+    if claim.margin is None:
+        return text
+    kind = "either way" if claim.within else "below"
+    return f"{text}, where the claim allows {claim.margin:g} {kind}"
 
 
-def _interval(claim, comparison):
+def _interval(claim: Claim, comparison: Comparison) -> str:
     low, high = (end * scale(claim) for end in comparison.interval())
     if comparison.is_alone:
         return "no interval and no p, since there is one difference only"
@@ -45,8 +79,13 @@ def _interval(claim, comparison):
     return f"95 % interval {low:{form}} to {high:{form}}"
 
 
-def _evidence(claim, comparison):
+def _evidence(claim: Claim, comparison: Comparison) -> Iterator[str]:
     """Yields phrases on the evidence for a verdict."""
+    if comparison.second_p is not None:
+        yield f"Brown-Forsythe p {_p(comparison.second_p)}"
+        pairs = counted(comparison.pairs, "pair")
+        yield f"{counted(comparison.runs, 'run')} in {pairs} of boxes"
+        return
     if comparison.seeds is None:
         pairs = counted(comparison.pairs, "pair")
         yield pairs if claim.of else f"{pairs} without predictions"
@@ -56,26 +95,36 @@ def _evidence(claim, comparison):
     yield counted(comparison.examples, "example")
 
 
-def _caveat(comparison, one_seed):
+def _caveats(comparison: Comparison, around: Circumstances) -> Iterator[str]:
     if comparison.all_alike:
-        return " Both sides answer every example alike."
-    if comparison.seeds == 1:
-        return (
-            " With one seed the interval covers only the choice of examples, "
+        yield "Both sides answer every example alike."
+    elif comparison.seeds == 1:
+        yield (
+            "With one seed the interval covers only the choice of examples, "
             "not the choice of the seed."
         )
-    if comparison.seeds is None and one_seed and comparison.pairs > 1:
-        return (
-            " All pairs have the same seed, so the interval does not cover "
-            "the choice of the seed."
+    elif comparison.seeds is None and around.one_seed and comparison.pairs > 1:
+        yield (
+            "All pairs have the same seed, so the interval does not cover the "
+            "choice of the seed."
         )
-    return ""
+    if around.rates is not None:
+        yield _rates(*around.rates)
 
 
-def _number(value, claim):
+def _rates(higher: Sequence[float], than: Sequence[float]) -> str:
+    first, second = (
+        " or ".join(f"{rate:g}" for rate in rates) for rates in (higher, than)
+    )
+    if first == second:
+        return f"The learning rate was not tuned: {first}."
+    return f"The learning rates were not tuned: {first} and {second}."
+
+
+def _number(value: float, claim: Claim) -> str:
     unit = f" in {claim.value}" if claim.of else " points"
     return (f"{value:.3g}" if claim.of else f"{value:.1f}") + unit
 
 
-def _p(value):
+def _p(value: float) -> str:
     return "< 0.001" if value < 0.001 else f"= {value:.3f}"

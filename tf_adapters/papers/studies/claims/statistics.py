@@ -14,50 +14,30 @@ import collections
 import dataclasses
 
 import numpy as np
-from scipy import stats
 
-CONFIDENCE = 0.95
+from tf_adapters.papers.studies.claims.comparison import Comparison
+from tf_adapters.papers.studies.claims.comparison import add_variances
+from tf_adapters.papers.studies.claims.comparison import p_of_t
+
 # Largest number of examples times draws that are in memory at a time.
 _AT_ONCE = 2_000_000
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
-    """A difference between two sides, in the unit of the metric.
+class Difference:
+    """The difference between two runs, one of each side.
 
     Attributes:
-        difference: Mean difference over pairs.
-        error: Standard error of `difference`, NaN if it is unknown.
-        freedom: Degrees of freedom of the standard error.
-        p: Two-sided p value for the hypothesis of no difference.
-        pairs: Number of pairs.
-        seeds: Number of seeds of the setting with the fewest, or `None` without
-            predictions.
-        examples: Number of distinct examples, 0 without predictions.
+        value: The difference, in the unit of the metric.
+        setting: See `Pair`.
+        group: See `Pair`.
+        sample: See `Pair`.
     """
 
-    difference: float
-    error: float
-    freedom: float
-    p: float
-    pairs: int
-    seeds: int | None = None
-    examples: int = 0
-
-    @property
-    def all_alike(self):
-        """Whether the sides are equal on every sample of the examples."""
-        return self.difference == 0 and self.error == 0
-
-    @property
-    def is_alone(self):
-        """Whether this compares a single pair without predictions."""
-        return self.seeds is None and self.pairs == 1
-
-    def interval(self, confidence=CONFIDENCE):
-        """Returns both ends of a confidence interval, NaN if unknown."""
-        width = self.error * stats.t.ppf((1 + confidence) / 2, self.freedom)
-        return self.difference - width, self.difference + width
+    value: float
+    setting: object = None
+    group: object = None
+    sample: object = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,15 +97,16 @@ def bootstrap(pairs, draws=2000, seed=0):
     drawn = _draw(pairs, weights, sets, draws, np.random.default_rng(seed))
     parts = [(np.var(drawn, ddof=1), sum(sets.values()) - len(sets))]
     parts += _of_seeds(pairs, np.multiply(weights, whole))
-    error, freedom = _add(parts)
+    error, freedom = add_variances(parts)
     return Comparison(
         difference,
         error,
         freedom,
-        _p_of_t(difference, error, freedom),
+        p_of_t(difference, error, freedom),
         len(pairs),
         _least_seeds(pairs),
         sum(sets.values()),
+        test="bootstrap",
     )
 
 
@@ -183,50 +164,30 @@ def _of_seeds(pairs, shares):
             yield variance, len(sums) - 1
 
 
-def _add(parts):
-    """Returns a sum's standard error and degrees of freedom (Satterthwaite)."""
-    variance = sum(part for part, _ in parts)
-    if variance == 0:
-        return 0.0, float(max(1, sum(freedom for _, freedom in parts)))
-    spread = sum(part**2 / max(freedom, 1) for part, freedom in parts)
-    return float(np.sqrt(variance)), float(variance**2 / spread)
-
-
-def _p_of_t(difference, error, freedom):
-    if error == 0:
-        return 1.0 if difference == 0 else 0.0
-    return float(2 * stats.t.sf(abs(difference) / error, freedom))
-
-
-def compare_pairs(differences):
+def compare_pairs(pairs):
     """Returns the `Comparison` of pairs without stored predictions.
 
-    p and the interval come from a paired t test. With one pair, or with equal
-    differences, the spread is unknown. Then there is no interval, and p is the
-    share of sign flips with a mean at least as far from zero.
+    The difference is the mean over settings of the mean over their samples, as
+    in `bootstrap`. If each setting has several samples, such as seeds, the
+    error is that of the mean over them, and settings are not resampled.
+    Otherwise all pairs are samples of one setting, as in a paired t test. With
+    one pair, or with equal differences, the spread is unknown. Then there is no
+    interval, and p is the share of sign flips with a mean at least as far from
+    zero.
 
     Args:
-        differences: List of at least one number.
+        pairs: List of `Difference`, at least one.
     """
-    values = np.asarray(differences, "float64")
-    count, mean = len(values), float(np.mean(differences))
-    if np.ptp(values) <= 1e-9 * np.abs(values).max():
+    if _least_seeds(pairs) == 1:
+        pairs = [Difference(pair.value) for pair in pairs]
+    settings = collections.Counter(pair.setting for pair in pairs)
+    shares = [
+        pair.value / settings[pair.setting] / len(settings) for pair in pairs
+    ]
+    mean, count = float(sum(shares)), len(pairs)
+    error, freedom = add_variances(_of_seeds(pairs, shares))
+    if error <= 1e-9 * max(abs(pair.value) for pair in pairs):
         p = 2.0 ** (1 - count) if mean else 1.0
         return Comparison(mean, np.nan, float(count - 1), p, count)
-    error = float(np.std(values, ddof=1) / np.sqrt(count))
-    p = _p_of_t(mean, error, count - 1)
-    return Comparison(mean, error, float(count - 1), p, count)
-
-
-def holm(p_values):
-    """Returns p values corrected for their number by Holm's method (1979).
-
-    At a level of 5 %, the chance of any false positive is at most 5 %.
-    """
-    order = np.argsort(p_values, kind="stable")
-    corrected, least = np.empty(len(p_values)), 0.0
-    for rank, place in enumerate(order):
-        own = min(1.0, (len(p_values) - rank) * p_values[place])
-        least = max(least, own)
-        corrected[place] = least
-    return corrected.tolist()
+    p = p_of_t(mean, error, freedom)
+    return Comparison(mean, error, freedom, p, count)

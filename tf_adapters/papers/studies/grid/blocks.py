@@ -17,11 +17,15 @@ class Block:
     Attributes:
         settings: Dict of settings. A key of the grid has the value or values
             that remain; any other key has the value that all runs use.
+        grids: List of dicts that replace the study's grids, or `None`.
+        select_over: List of the keys that these grids select over.
         where: Entries that are added after the study's and override them.
         report: Dict of fields of `Report` that replace the study's fields.
     """
 
     settings: dict = dataclasses.field(default_factory=dict)
+    grids: list | None = None
+    select_over: list = dataclasses.field(default_factory=list)
     where: list = dataclasses.field(default_factory=list)
     report: dict = dataclasses.field(default_factory=dict)
 
@@ -36,6 +40,8 @@ def with_block(study, block=None, flags=None):
             and the block, and must not be keys of the grid.
     """
     block, flags = block or Block(), settings_of(flags or {})
+    if block.grids is not None:
+        study = _with_grids(study, block)
     grids = [_cut(grid, block.settings) for grid in study.grids]
     for grid in grids:
         refuse_both(
@@ -55,6 +61,18 @@ def with_block(study, block=None, flags=None):
         report=dataclasses.replace(study.report, **block.report),
     )
     return report_keys.with_report_rows(study)
+
+
+def _with_grids(study, block):
+    """Replaces a study's grids by those of a block, which override `where`."""
+    axes = {key for grid in block.grids for key in grid}
+    where = [
+        (when, {key: value for key, value in own.items() if key not in axes})
+        for when, own in study.where
+    ]
+    return dataclasses.replace(
+        study, grids=block.grids, select_over=block.select_over, where=where
+    )
 
 
 def _cut(axes, block):

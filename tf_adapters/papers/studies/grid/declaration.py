@@ -15,9 +15,11 @@ A study has these keys:
   optionally more entries of `where` and keys of `report`. The small study
   demonstrates the study in at most an hour on two cores.
 - `two_cores`: what `--two_cores` changes, in the same form. This study has at
-  least three seeds and takes at most twelve hours on two cores.
+  least three seeds and takes at most twelve hours on two cores. Both forms may
+  have their own `grid`, for example to select over other values. It replaces
+  the study's grid, and overrides the study's `base` and `where`.
 - `paper`, `covers`, `shows`, `missing_data`, `expected`, `figures` and
-  `claims`: see `paper`.
+  `claims`: see `paper` and `claim`.
 """
 
 import dataclasses
@@ -60,7 +62,8 @@ class Study:
         missing_data: List of sentences about unavailable data.
         expected: `paper.Expected`, or `None`.
         figures: List of `paper.Figure`.
-        claims: List of `paper.Claim`.
+        claims: List of `claim.Claim`.
+        form: Name of the block that was applied, or `None`.
     """
 
     base: dict
@@ -76,6 +79,7 @@ class Study:
     expected: paper_lib.Expected | None = None
     figures: list = dataclasses.field(default_factory=list)
     claims: list = dataclasses.field(default_factory=list)
+    form: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,12 +133,12 @@ def read_study(path):
     base = settings_of(declared.base or {})
     common = _axes(declared.select_over or {})
     refuse_both(common, "`select_over`", base, "`base`")
-    axes, selected = zip(*(_grid(g, common, base) for g in grids), strict=True)
+    axes, selected = _axes_of(grids, common, base)
     study = Study(
         base=base,
-        grids=list(axes),
+        grids=axes,
         where=_entries_of_where(declared.where),
-        select_over=list(dict.fromkeys(key for s in selected for key in s)),
+        select_over=selected,
         overrides={},
         report=dataclass_config.from_dict(
             Report, declared.report or {}, "report."
@@ -158,6 +162,12 @@ def _grids(grid):
     return grids
 
 
+def _axes_of(grids, common, base):
+    """Returns the axes of each grid, and all keys to select over."""
+    axes, selected = zip(*(_grid(g, common, base) for g in grids), strict=True)
+    return list(axes), list(dict.fromkeys(key for s in selected for key in s))
+
+
 def _grid(entry, common, base):
     """Returns all axes of a grid, and the axes to select over."""
     check_mapping(entry)
@@ -174,7 +184,7 @@ def _grid(entry, common, base):
 
 def _block(values):
     check_mapping(values)
-    apart = ("where", "report")
+    apart = ("grid", "where", "report")
     settings = {k: v for k, v in values.items() if k not in apart}
     report = values.get("report")
     report = {} if report is None else report
@@ -183,7 +193,12 @@ def _block(values):
     settings = settings_of(settings)
     for when, own in where:
         refuse_both(settings, "the block", own, f"its `where` for {when}")
-    return Block(settings, where, report)
+    grids, selected = None, []
+    if values.get("grid") is not None:
+        grids, selected = _axes_of(_grids(values["grid"]), {}, {})
+        for grid in grids:
+            refuse_both(settings, "the block", grid, "its `grid`")
+    return Block(settings, grids, selected, where, report)
 
 
 def _axes(grid):

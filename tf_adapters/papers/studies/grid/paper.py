@@ -6,7 +6,7 @@
 - `missing_data`: sentences that say which data is missing, and where to get it.
 - `expected`: the paper's printed numbers, see `Expected`.
 - `figures`: pictures that the report makes from finished runs, see `Figure`.
-- `claims`: statements of the paper that are tested, see `Claim`.
+- `claims`: statements of the paper that are tested, see `claim.Claim`.
 
 Settings that select runs are a dict from a setting to its value, or to a list
 of possible values.
@@ -20,6 +20,7 @@ from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
+from tf_adapters.papers.studies.grid import claim as claim_lib
 from tf_adapters.papers.studies.grid import settings as study_settings
 
 PAPERS = {
@@ -30,7 +31,7 @@ PAPERS = {
     "han2021": "Han et al. 2021",
 }
 # Name of the column with a row's mean.
-AVERAGE = "average"
+AVERAGE = claim_lib.AVERAGE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,31 +80,6 @@ class Figure:
     name: str | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class Claim:
-    """A statement of the paper that numbers can support.
-
-    Attributes:
-        says: The sentence.
-        higher: Settings that select the runs with the higher values. If `of` is
-            set, columns and values that select rows of the figure's table.
-        than: The same for the runs or rows with the lower values.
-        where: Settings that hold on both sides, or `None`.
-        printed: The difference that the paper prints, in points, or `None`.
-        of: Name of the figure whose table is compared, or `None` to compare
-            metrics of runs.
-        value: The column of the figure's table to compare, if `of` is set.
-    """
-
-    says: str
-    higher: dict
-    than: dict
-    where: dict | None = None
-    printed: float | None = None
-    of: str | None = None
-    value: str | None = None
-
-
 def read_paper_keys(declared):
     """Returns the fields of a `Study` that come from the keys listed above.
 
@@ -133,7 +109,10 @@ def read_paper_keys(declared):
         "missing_data": _texts("missing_data", declared.missing_data),
         "expected": _expected(declared.expected),
         "figures": figures,
-        "claims": [_claim(c, figures) for c in declared.claims or []],
+        "claims": [
+            claim_lib.read_claim(values, [figure.name for figure in figures])
+            for values in declared.claims or []
+        ],
     }
 
 
@@ -208,26 +187,3 @@ def _check_numbers(what, numbers, columns):
                 f"{what} of `expected` must hold numbers or null. Received in "
                 f"it: {shown(number)}"
             )
-
-
-def _claim(values, figures):
-    claim = dataclass_config.from_dict(Claim, values, "claims.")
-    if (claim.of is None) != (claim.value is None):
-        raise ConfigError(
-            f"The claim {shown(claim.says)} needs both `of`, the name of a "
-            "figure, and `value`, a column of its table; or neither, where it "
-            "is about the runs' metric."
-        )
-    if claim.of is not None:
-        names = [figure.name for figure in figures]
-        hint = "A figure without a `name` has the name of its `analysis`."
-        check_known(
-            "figure in `claims.of`,", claim.of, names, ConfigError, hint
-        )
-        return claim
-    return dataclasses.replace(
-        claim,
-        higher=_runs(claim.higher),
-        than=_runs(claim.than),
-        where=_runs(claim.where),
-    )

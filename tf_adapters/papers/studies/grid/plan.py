@@ -1,5 +1,6 @@
 """Derives a study's runs, without training."""
 
+import dataclasses
 import itertools
 
 from tf_adapters.common.errors import ConfigError
@@ -38,6 +39,7 @@ def load_study(path, block=None, flags=None):
             declared_runs.check_declared_runs(study, _expand(study))
         if block or flags:
             study = study_blocks.with_block(study, blocks.get(block), flags)
+            study = dataclasses.replace(study, form=block)
             if block:
                 _check_where_matches(study, blocks[block].where)
         runs = _expand(study, merge=bool(block))

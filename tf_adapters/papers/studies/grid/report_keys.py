@@ -1,6 +1,7 @@
 """Checks a study's key `report`, which defines the table of its runs."""
 
 import dataclasses
+from typing import Literal
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
@@ -30,6 +31,9 @@ class Report:
             `method_report/<name>` for a value that the method reports.
         split: `"validation"`, `"validation_mismatched"` (MNLI) or `"test"`.
             Selection always uses validation.
+        aggregate: What a cell shows of its seeds. `"mean"` with the standard
+            deviation, `"standard_error"` for the mean with its standard error,
+            or `"best"` for the seed that is best on validation.
         best_of: Key of `rows`, or `None`. The table gets an additional row
             `best`, whose cells use the key's value that is best on validation.
     """
@@ -38,6 +42,7 @@ class Report:
     columns: str = "task"
     metric: str | None = None
     split: str = "validation"
+    aggregate: Literal["mean", "standard_error", "best"] = "mean"
     best_of: str | None = None
 
 

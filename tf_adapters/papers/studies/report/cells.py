@@ -9,6 +9,7 @@ not affect the selection.
 import collections
 import dataclasses
 import json
+import math
 import statistics
 
 from tf_adapters.papers.studies.grid import report_keys
@@ -213,6 +214,21 @@ def statistics_of_cell(rows, split):
             summary[name] = _mean([row[key] for row in rows if key in row])
     summary["from_changed_source"] = any(row["changed"] for row in rows)
     return summary
+
+
+def value_and_spread(summary, aggregate):
+    """Returns the two numbers that a cell shows, `None` if unknown.
+
+    Args:
+        summary: Dict from `statistics_of_cell`.
+        aggregate: See `Report`.
+    """
+    if aggregate == "best":
+        return summary["best"], None
+    spread = summary["standard_deviation"]
+    if aggregate == "standard_error" and spread is not None:
+        spread /= math.sqrt(summary["n"])
+    return summary["mean"], spread
 
 
 def _mean(values):

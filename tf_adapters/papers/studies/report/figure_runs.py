@@ -26,17 +26,19 @@ class CurveSource:
     settings: dict
 
 
-def find_sources(runs, folder):
+def find_sources(runs, folder, chosen=None):
     """Returns a `CurveSource` for each task of each run.
 
     Args:
         runs: List of `Run`.
         folder: Folder of the study.
+        chosen: Set of pairs of a run's id and a task, if only these count.
     """
     return [
         _source(run, finished_runs.find_run(run, folder), task)
         for run in runs
         for task in run.metrics
+        if chosen is None or (run.id, task) in chosen
     ]
 
 

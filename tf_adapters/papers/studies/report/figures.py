@@ -25,6 +25,7 @@ from tf_adapters.launch.progress_lines import counted
 from tf_adapters.papers.analysis.support import make
 from tf_adapters.papers.analysis.support.analysis import ANALYSES
 from tf_adapters.papers.studies.grid import settings as study_settings
+from tf_adapters.papers.studies.report import cells as study_cells
 from tf_adapters.papers.studies.report import figure_runs
 
 # The files of a study's report that an analysis reads.
@@ -71,15 +72,17 @@ def check_figures(study):
             raise ConfigError(f"Figure `{figure.name}`: {error}") from error
 
 
-def make_figures(study, runs, folder):
+def make_figures(study, runs, folder, rows=()):
     """Makes a study's pictures from the finished runs.
 
-    If a picture cannot be made, prints why, and continues with the others.
+    If the study selects over settings, pictures show the selected runs only. If
+    a picture cannot be made, prints why, and continues with the others.
 
     Args:
         study: `Study`.
         runs: List of the study's `Run`.
         folder: The study's folder, which contains `runs.csv`.
+        rows: List of dicts, from `run_rows`. Only needed for selection.
 
     Returns:
         List of `Made`.
@@ -89,9 +92,13 @@ def make_figures(study, runs, folder):
     except ConfigError as error:
         print(f"No figures: {error}", flush=True)
         return []
-    sources = figure_runs.find_sources(runs, Path(folder))
+    figures, chosen = study.figures, None
+    if study.select_over:
+        figures = [dataclasses.replace(f, runs=f.runs or {}) for f in figures]
+        chosen = _chosen(study, rows)
+    sources = figure_runs.find_sources(runs, Path(folder), chosen)
     made = []
-    for figure in study.figures:
+    for figure in figures:
         for name, planned in _pictures(figure, sources):
             some = [source for source in planned if source.run is not None]
             try:
@@ -99,6 +106,12 @@ def make_figures(study, runs, folder):
             except UserError as error:
                 print(f"No figure `{name}`: {error}", flush=True)
     return made
+
+
+def _chosen(study, rows):
+    """Returns the run and the task of each row that the table shows."""
+    chosen = study_cells.chosen_rows(rows, study.report, study.select_over)
+    return {(row["run"], row["task"]) for row in chosen}
 
 
 def _pictures(figure, sources):

@@ -15,6 +15,7 @@ import jinja2
 
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.papers.studies.claims import claims
+from tf_adapters.papers.studies.claims import verdicts
 from tf_adapters.papers.studies.grid import paper
 from tf_adapters.papers.studies.report import cells as study_cells
 from tf_adapters.papers.studies.report import frames
@@ -111,16 +112,18 @@ def _find(study, runs, tables, folder, pictures):
         "finished": states["finished"],
         "failed": states["failed"],
         "changed": any(row.get("changed") for row in tables.runs),
-        "measured": frames.measured(tables.cells, report.rows, report.columns),
+        "measured": frames.measured(
+            tables.cells, report.rows, report.columns, report.aggregate
+        ),
         "statistics": frames.statistics(tables.cells),
         "states": frames.states(tables.runs),
         "printed": printed_numbers.as_frame(printed) if printed else None,
         "verdicts": claims.judge(study, runs, chosen, folder, paths),
         "pictures": pictures,
         "provenance": notes.provenance_note(tables.runs),
-        "units": notes.units(report.split),
+        "units": notes.units(report),
         "printed_note": notes.PRINTED_AND_MEASURED,
-        "verdicts_note": claims.HOW,
+        "verdicts_note": verdicts.HOW,
         "style": STYLE,
     }
 

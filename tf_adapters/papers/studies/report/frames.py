@@ -2,6 +2,8 @@
 
 import pandas as pd
 
+from tf_adapters.papers.studies.report import cells as study_cells
+
 _HIDDEN = (
     "split",
     "encoder_weights",
@@ -13,22 +15,25 @@ _PROVENANCE = ("state", "validation", "test", "seconds", "commit", "device")
 _PROVENANCE += ("versions", "folder")
 
 
-def measured(cells, rows, column):
+def measured(cells, rows, column, aggregate="mean"):
     """Returns the table as papers print it, with an average for each row.
 
     Args:
         cells: List of dicts, from `cells.make_cells`.
         rows: List of keys whose values make the rows.
         column: Key whose values make the columns.
+        aggregate: See `Report`.
 
     Returns:
         `DataFrame` of texts.
     """
     frame = pd.DataFrame(cells, dtype=object)
+    numbers = [study_cells.value_and_spread(c, aggregate) for c in cells]
     frame = frame.assign(
         **frame[rows].map(str),
         column=frame[column].map(str),
-        shown=[_cell(cell) for cell in cells],
+        value=[value for value, _ in numbers],
+        shown=[_cell(*both) for both in zip(cells, numbers, strict=True)],
         everything="",  # Needed for an index if there are no `rows`.
     )
     keys = ["everything", *rows]
@@ -38,7 +43,7 @@ def measured(cells, rows, column):
         f"{name} ({', '.join(own.metric.unique())})" for name, own in by_column
     ]
     found.insert(0, "trained", by_row.apply(_trained_share))
-    found["average"] = by_row["mean"].agg(_average, by_column.ngroups)
+    found["average"] = by_row["value"].agg(_average, by_column.ngroups)
     return found.reset_index().drop(columns="everything")
 
 
@@ -55,13 +60,11 @@ def in_order(frame, values, keys):
     return found.reindex(rows, columns=frame.column.unique()).fillna("-")
 
 
-def _cell(cell):
-    if cell["mean"] is None:
-        text = "-"
-    else:
-        text = f"{100 * cell['mean']:.1f}"
-        if cell["standard_deviation"] is not None:
-            text += f" ± {100 * cell['standard_deviation']:.1f}"
+def _cell(cell, numbers):
+    value, spread = numbers
+    text = "-" if value is None else f"{100 * value:.1f}"
+    if spread is not None:
+        text += f" ± {100 * spread:.1f}"
     if cell["from_changed_source"]:
         text += "*"
     if cell["runs_finished"] < cell["runs_planned"]:
@@ -83,11 +86,11 @@ def _trained_share(cells):
     return f"{100 * sum(shares) / len(shares):.3g} %"
 
 
-def _average(means, columns):
+def _average(values, columns):
     """Returns the mean over all columns, or `-` if a column has no value."""
-    if means.count() < columns:
+    if values.count() < columns:
         return "-"
-    return f"{100 * sum(means) / columns:.1f}"
+    return f"{100 * sum(values) / columns:.1f}"
 
 
 def statistics(cells):

@@ -7,16 +7,24 @@ import pandas as pd
 from tf_adapters.launch.progress_lines import counted
 
 PRINTED_AND_MEASURED = (
-    "Printed: the paper's numbers in its units. Measured: mean ± sample "
-    "standard deviation over runs, and how many there are."
+    "Printed: the paper's numbers in its units. Measured: as in the table of "
+    "this study, and the number of runs."
 )
 
 
-def units(split):
+_AGGREGATES = {
+    "mean": "mean ± sample standard deviation over seeds",
+    "standard_error": "mean ± its standard error over seeds",
+    "best": "of the seed that is best on validation",
+}
+
+
+def units(report):
     """Returns three sentences that explain the numbers in a study's table."""
     return (
-        f"100 x the metric on {split}, mean ± sample standard deviation over "
-        "seeds. Checkpoints and hyper-parameters are selected on validation. "
+        f"100 x the metric on {report.split}, "
+        f"{_AGGREGATES[report.aggregate]}. Checkpoints and hyper-parameters "
+        "are selected on validation. "
         "Trained: weights without the head's, as a share of the encoder's."
     )
 

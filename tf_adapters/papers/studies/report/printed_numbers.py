@@ -9,6 +9,7 @@ import pandas as pd
 from tf_adapters.papers.studies.grid import paper
 from tf_adapters.papers.studies.grid import report_keys
 from tf_adapters.papers.studies.grid import settings as study_settings
+from tf_adapters.papers.studies.report import cells as study_cells
 from tf_adapters.papers.studies.report import frames
 
 
@@ -21,8 +22,9 @@ class PrintedNumber:
         column: Name of the column.
         printed: Number or `None`.
         error: Printed spread of the number, or `None`.
-        measured: Mean over runs, or `None` if no run has finished.
-        deviation: Sample standard deviation over runs, or `None` for one run.
+        measured: Value of the runs, see `Report.aggregate`, or `None` if no run
+            has finished.
+        deviation: Spread over runs, or `None` for one run.
         runs: Number of finished runs.
     """
 
@@ -66,15 +68,19 @@ def _row(study, expected, known):
     for column, number, error in zip(
         columns, expected.values, errors, strict=True
     ):
-        measured = _summary(values[column])
+        measured = _summary(study.report, values[column])
         if column == paper.AVERAGE:
-            others = [values[c] for c in columns if c != column]
+            others = [
+                _summary(study.report, values[c])
+                for c in columns
+                if c != column
+            ]
             measured = _average(others)
         yield PrintedNumber(label, column, number, error, *measured)
 
 
 def _by_column(report, wanted, known):
-    """Returns a dict from column to the metrics of a row's runs, in points."""
+    """Returns a dict from column to the rows of the runs of a printed row."""
     values = collections.defaultdict(list)
     for row, settings in known:
         is_best = row.get(report.best_of) == report_keys.BEST
@@ -82,23 +88,24 @@ def _by_column(report, wanted, known):
             continue
         if study_settings.matches(wanted, settings):
             column = str(settings.get(report.columns))
-            values[column].append(100 * row[report.split])
+            values[column].append(row)
     return values
 
 
-def _summary(values):
-    if not values:
-        return None, None, 0
-    deviation = statistics.stdev(values) if len(values) > 1 else None
-    return statistics.fmean(values), deviation, len(values)
+def _summary(report, rows):
+    """Returns a cell's value and spread in points, and its number of runs."""
+    summary = study_cells.statistics_of_cell(rows, report.split)
+    numbers = study_cells.value_and_spread(summary, report.aggregate)
+    value, spread = (None if n is None else 100 * n for n in numbers)
+    return value, spread, summary["n"]
 
 
 def _average(columns):
-    """Returns the mean of the columns' means if no column is empty."""
-    runs = min(map(len, columns), default=0)
+    """Returns the mean of the columns' values if no column is empty."""
+    runs = min((runs for _, _, runs in columns), default=0)
     if runs == 0:
         return None, None, 0
-    return statistics.fmean(map(statistics.fmean, columns)), None, runs
+    return statistics.fmean(value for value, _, _ in columns), None, runs
 
 
 def as_frame(found):

@@ -1,0 +1,122 @@
+"""An OpenVINO file answers as the model."""
+
+import json
+
+from keras import ops
+import numpy as np
+import openvino
+import pytest
+
+from tests import tiny
+from tests.export import conftest
+from tests.export import head_models
+from tests.methods import cases
+import tf_adapters
+from tf_adapters import heads
+from tf_adapters import tasks
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.export import openvino_file
+
+pytestmark = pytest.mark.integration
+
+
+def _batch(model, length=9, seed=3):
+    generator = np.random.default_rng(seed)
+    features = {}
+    for name, shape in model.feature_shapes().items():
+        rows = (3, *[2] * (len(shape) - 2), length)
+        limit = 30 if name == "token_ids" else 2
+        features[name] = generator.integers(0, limit, rows, "int32")
+    features["padding_mask"][..., :3] = 1
+    # One text is padded on the left.
+    features["padding_mask"][1, ..., 0] = 0
+    return features
+
+
+def _assert_equal(model, folder):
+    run = openvino_file.runner(folder / "model.xml")
+    for length in (9, 5):
+        features = _batch(model, length)
+        found = run(features)
+        expected = ops.convert_to_numpy(model(features, training=False))
+        assert np.ptp(expected) > 0.1
+        (name,) = set(found) & {"logits", "outputs"}
+        np.testing.assert_allclose(found[name], expected, atol=1e-4)
+    return found
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    model, _ = conftest.make_model(
+        "bert", tf_adapters.methods.Houlsby(units=4), tasks.get("wnli")
+    )
+    packer = conftest.make_packer("bert")
+    folder = tmp_path_factory.mktemp("openvino") / "wnli"
+    text_model = tf_adapters.TextModel.of_adapter(model, preprocessor=packer)
+    text_model.export(folder, format="openvino")
+    return model, packer, folder
+
+
+def test_the_file_answers_as_the_model_and_describes_it(exported):
+    model, packer, folder = exported
+    found = _assert_equal(model, folder)
+    scaled = np.exp(found["logits"] / model.head.temperature)
+    np.testing.assert_allclose(
+        found["probabilities"],
+        scaled / scaled.sum(axis=1, keepdims=True),
+        atol=1e-5,
+    )
+    file = openvino.Core().read_model(folder / "model.xml")
+    facts = file.get_rt_info("tf_adapters").astype(dict)
+    facts = {name: file.get_rt_info(["tf_adapters", name]) for name in facts}
+    head = heads.from_config(json.loads(facts["head"].astype(str)))
+    assert head == model.head
+    assert facts["max_length"].astype(str) == str(packer.max_length)
+
+
+def test_a_file_that_differs_is_not_kept(exported, monkeypatch):
+    model, packer, folder = exported
+    earlier = (folder / "model.bin").read_bytes()
+    runner = openvino_file.runner
+
+    def unlike(path):
+        run = runner(path)
+        return lambda inputs: {k: v + 0.1 for k, v in run(inputs).items()}
+
+    monkeypatch.setattr(openvino_file, "runner", unlike)
+    with pytest.raises(AdapterError, match="Nothing was written"):
+        tf_adapters.export_openvino(model, packer, folder)
+    assert (folder / "model.bin").read_bytes() == earlier
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["wnli"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", sorted(set(tiny.FAMILIES) - {"bert"}))
+def test_encoders(family, tmp_path):
+    head = heads.Classification(labels=("a", "b"))
+    model = tf_adapters.adapt(
+        tiny.encoder(family), tf_adapters.methods.Pfeiffer(units=4), head
+    )
+    tiny.randomize(model.trained_variables().values())
+    packer = conftest.make_packer("bert")
+    folder = tf_adapters.export_openvino(model, packer, tmp_path / "model")
+    _assert_equal(model, folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", head_models.TASKS)
+def test_heads(kind, tmp_path):
+    method = tf_adapters.methods.LoRA(rank=2)
+    model = head_models.make_model(method, head_models.TASKS[kind])
+    packer = conftest.make_packer("bert")
+    folder = tf_adapters.export_openvino(model, packer, tmp_path / "model")
+    _assert_equal(model, folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", cases.names())
+def test_methods(name, tmp_path):
+    model, _ = conftest.make_model("bert", cases.EVERY[name], tasks.get("wnli"))
+    packer = conftest.make_packer("bert")
+    folder = tf_adapters.export_openvino(model, packer, tmp_path / "model")
+    _assert_equal(model, folder)

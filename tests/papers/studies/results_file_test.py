@@ -1,0 +1,111 @@
+"""Tests the file with the results of finished runs."""
+
+import json
+import shutil
+
+import pytest
+
+from tests.fixtures import studies
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.papers.studies import study as study_lib
+
+LAYER = {"data": {"data_dir": "/some/data"}, "train": {}}
+
+
+def _run(path, file, layer=LAYER, **changes):
+    """Runs the study; returns the ids of the runs that were trained."""
+    runner = studies.FakeRunner(studies.score)
+    options = studies.options(path, results_file=str(file), **changes)
+    study_lib.run_studies(options, layer, runner)
+    return runner.seen
+
+
+def _table(folder):
+    return (folder / "runs" / "demo" / "table.csv").read_text()
+
+
+def test_stored_runs_are_not_trained_again(tmp_path):
+    path, file = studies.write(tmp_path), tmp_path / "new" / "demo.jsonl"
+    assert len(_run(path, file)) == 12
+    table, text = _table(tmp_path), file.read_text()
+    shutil.rmtree(tmp_path / "runs")
+    # On another machine: other data, and the report alone.
+    assert _run(path, file, {"data": {}, "train": {}}, report=True) == []
+    assert _table(tmp_path) == table
+    assert _run(path, file) == []
+    assert file.read_text() == text
+
+
+def test_a_row_has_the_settings_and_no_path_of_the_machine(tmp_path):
+    path, file = studies.write(tmp_path), tmp_path / "demo.jsonl"
+    ids = _run(path, file)
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [row["run"] for row in rows] == ids
+    assert rows[0]["result"] == studies.finished(
+        validation={"accuracy": pytest.approx(0.8)}
+    )
+    assert rows[0]["settings"]["method"]["units"] == 8
+    assert rows[0]["settings"]["train"]["batch_size"] == 16
+    assert '"/' not in file.read_text()
+
+
+def test_an_encoder_of_this_machine_is_not_stored(tmp_path, capsys):
+    (tmp_path / "encoder").mkdir()
+    base = {"encoder": str(tmp_path / "encoder")}
+    path = studies.write(tmp_path, base=base)
+    _run(path, tmp_path / "demo.jsonl")
+    assert not (tmp_path / "demo.jsonl").exists()
+    said = "`settings.encoder` is a path of this machine."
+    assert said in capsys.readouterr().out
+
+
+def test_other_settings_are_trained(tmp_path):
+    path, file = studies.write(tmp_path), tmp_path / "demo.jsonl"
+    _run(path, file)
+    shutil.rmtree(tmp_path / "runs")
+    grid = {**studies.STUDY["grid"], "seed": [2, 3]}
+    studies.write(tmp_path, grid=grid)
+    seen = _run(path, file)
+    assert len(seen) == 4 and all("-seed3-" in name for name in seen)
+    changed = {"data": {}, "train": {"clip_norm": 3.0}}
+    assert len(_run(path, file, changed)) == 8
+    assert len(file.read_text().splitlines()) == 12 + 4 + 8
+
+
+def test_runs_finished_before_are_added(tmp_path):
+    path, file = studies.write(tmp_path), tmp_path / "demo.jsonl"
+    runner = studies.FakeRunner(studies.score)
+    study_lib.run_studies(studies.options(path), LAYER, runner)
+    assert _run(path, file, report=True) == []
+    assert len(file.read_text().splitlines()) == 12
+
+
+def _damaged(lines):
+    row = json.loads(lines[1])
+    other = {**row, "result": {**row["result"], "seconds": 3.0}}
+    return {
+        "cut off": (lines[1][:100], "not JSON"),
+        "a key": (json.dumps({**row, "more": 1}), "must be a mapping with"),
+        "a number": (json.dumps({**row, "result": {"seconds": "2"}}), "type"),
+        "twice": (json.dumps(other), "has another result above"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["cut off", "a key", "a number", "twice"])
+def test_a_damaged_row_is_an_error(tmp_path, kind):
+    path, file = studies.write(tmp_path), tmp_path / "demo.jsonl"
+    _run(path, file)
+    lines = file.read_text().splitlines()
+    damaged, why = _damaged(lines)[kind]
+    file.write_text("\n".join([*lines[:4], damaged, *lines[4:]]))
+    with pytest.raises(ConfigError, match=f"damaged in line 5: .*{why}"):
+        _run(path, file)
+
+
+def test_a_last_line_without_an_end_is_completed(tmp_path):
+    path, file = studies.write(tmp_path), tmp_path / "demo.jsonl"
+    _run(path, file)
+    rows = file.read_text().splitlines()
+    file.write_text("\n".join(rows[:-1]))
+    _run(path, file, report=True)
+    assert file.read_text().splitlines() == rows

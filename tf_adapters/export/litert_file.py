@@ -1,0 +1,111 @@
+"""Makes and runs a LiteRT file, formerly called TensorFlow Lite."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from typing import TYPE_CHECKING
+import zipfile
+
+import tensorflow as tf
+
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.extras import needs_extra
+from tf_adapters.layers.activations import with_erfc
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import numpy as np
+
+    from tf_adapters.export.parity import Run
+
+METADATA_FILE = "metadata.json"
+
+
+def convert(
+    functions: Mapping[str, tf.types.experimental.PolymorphicFunction],
+    is_quantized: bool = False,
+) -> bytes:
+    """Converts functions to the content of a LiteRT file.
+
+    Args:
+        functions: Dict from the name of a signature to a `tf.function` with an
+            `input_signature`. Their weights are stored once.
+        is_quantized: Whether to store weights in int8, with dynamic range.
+            Defaults to `False`.
+
+    Raises:
+        AdapterError: If LiteRT lacks an operation of the functions.
+    """
+    module = tf.Module()
+    with with_erfc(), tempfile.TemporaryDirectory() as folder:
+        signatures = {
+            name: function.get_concrete_function()
+            for name, function in functions.items()
+        }
+        # Not the Keras model: the converter would not store its weights.
+        module.weights = _variables(signatures)
+        tf.saved_model.save(module, folder, signatures)
+        converter = tf.lite.TFLiteConverter.from_saved_model(
+            folder, signature_keys=list(signatures)
+        )
+        if is_quantized:
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        try:
+            return converter.convert()
+        except Exception as error:
+            # The converter's error is not public.
+            raise AdapterError(
+                f"LiteRT cannot run this model: {_reason(error)}. Export a "
+                "SavedModel (--format=saved_model) or an ONNX file instead."
+            ) from error
+
+
+def _variables(
+    signatures: Mapping[str, tf.types.experimental.ConcreteFunction],
+) -> list[tf.Variable]:
+    """Returns the variables of all signatures, each of them once."""
+    variables = [v for each in signatures.values() for v in each.variables]
+    return list({id(variable): variable for variable in variables}.values())
+
+
+def _reason(error: Exception) -> str:
+    """Returns what a converter's error says, in a few words."""
+    found = re.search(r"TF Select ops: (.+)", str(error))
+    if found:
+        return f"it lacks the operation {found[1]}"
+    return str(error).strip().splitlines()[0][:200]
+
+
+def add_metadata(path: Path, facts: Mapping[str, str]) -> None:
+    """Appends `metadata.json`, as a ZIP archive, to a LiteRT file.
+
+    Interpreters ignore what follows the model. `unzip -p model.tflite` prints
+    the metadata.
+    """
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(METADATA_FILE, json.dumps(facts, indent=2) + "\n")
+
+
+def signature(length: int) -> str:
+    """Returns the name of the signature that takes a number of tokens."""
+    return f"tokens_{length}"
+
+
+def runner(path: Path) -> Run:
+    """Returns a function that runs a file on a dict of features.
+
+    It calls the signature for their number of tokens.
+    """
+    with needs_extra("export", "The check of a LiteRT file"):
+        from ai_edge_litert import interpreter
+    model = interpreter.Interpreter(str(path))
+
+    def run(features: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        name = signature(features["token_ids"].shape[-1])
+        return model.get_signature_runner(name)(**features)
+
+    return run

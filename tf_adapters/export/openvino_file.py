@@ -1,0 +1,115 @@
+"""Makes and runs an OpenVINO model, a pair of an XML and a binary file."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tf_adapters.common.extras import needs_extra
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import onnx
+    import openvino
+
+    from tf_adapters.export.parity import Run
+
+_FACTS = "tf_adapters"
+_FEATURE = "An OpenVINO file"
+_LARGEST = 127
+# The same as LiteRT's: smaller weights would save little.
+_FEWEST_QUANTIZED = 1024
+# The input with the weights.
+_WEIGHTS_INPUT = {"MatMul": 1, "Gather": 0}
+
+
+def convert(
+    content: onnx.ModelProto, facts: Mapping[str, str]
+) -> openvino.Model:
+    """Converts an ONNX file to an `openvino.Model`.
+
+    Args:
+        content: File that `onnx_file.convert` returned.
+        facts: Dict from name to text, for the metadata.
+
+    Raises:
+        ConfigError: If a library of the extra `export` is not installed.
+    """
+    with needs_extra("export", _FEATURE):
+        import openvino
+    stream = io.BytesIO(content.SerializeToString())
+    model = openvino.Core().read_model(stream)
+    for name, text in facts.items():
+        model.set_rt_info(text, [_FACTS, name])
+    return model
+
+
+def quantize(model: openvino.Model) -> None:
+    """Stores the weights of products and embeddings in int8, in place.
+
+    Each output channel of a matrix has a scale, as has each row of a table.
+    OpenVINO recognizes the operations that multiply the weights by it, and
+    keeps the weights in int8 in memory.
+
+    Args:
+        model: `openvino.Model` that `convert` returned.
+    """
+    for operation in model.get_ops():
+        kind = operation.get_type_name()
+        if kind not in _WEIGHTS_INPUT:
+            continue
+        place = operation.input(_WEIGHTS_INPUT[kind])
+        constant = place.get_source_output().get_node()
+        if _is_quantized(constant):
+            axis = 1 if kind == "Gather" else 0
+            scaled = _scaled(constant.data, axis)
+            place.replace_source_output(scaled.output(0))
+
+
+def _is_quantized(node: openvino.Node) -> bool:
+    """Returns whether a node holds weights to quantize."""
+    if node.get_type_name() != "Constant":
+        return False
+    shape = node.get_output_shape(0)
+    is_float = node.get_output_element_type(0).to_dtype() == np.float32
+    return is_float and len(shape) == 2 and np.prod(shape) >= _FEWEST_QUANTIZED
+
+
+def _scaled(weights: np.ndarray, axis: int) -> openvino.Node:
+    """Returns operations that compute weights from int8 values and scales."""
+    from openvino import opset13 as operations
+
+    largest = np.abs(weights).max(axis=axis, keepdims=True)
+    scale = np.where(largest > 0, largest / _LARGEST, 1).astype("float32")
+    values = operations.constant(np.rint(weights / scale).astype("int8"))
+    return operations.multiply(
+        operations.convert(values, "f32"), operations.constant(scale)
+    )
+
+
+def write(model: openvino.Model, path: Path) -> None:
+    """Writes a model: `path`, which ends in `.xml`, and a `.bin` next to it."""
+    import openvino
+
+    # By default, weights would be written in float16.
+    openvino.save_model(model, path, compress_to_fp16=False)
+
+
+def runner(path: Path) -> Run:
+    """Returns a function that runs a file on a dict of its inputs.
+
+    It computes in float32. By default, OpenVINO uses bfloat16 on processors
+    that have it.
+    """
+    with needs_extra("export", _FEATURE):
+        import openvino
+    model = openvino.compile_model(
+        path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}
+    )
+    return lambda inputs: {
+        output.get_any_name(): value for output, value in model(inputs).items()
+    }

@@ -1,0 +1,50 @@
+"""Finds the boxes of runs whose spreads a claim compares."""
+
+import collections
+import json
+
+from tf_adapters.papers.studies.claims import claim_pairs
+from tf_adapters.papers.studies.claims import spreads
+
+
+def find_boxes(claim, runs, rows, split, select_over=()):
+    """Returns the pairs of boxes that a claim about spreads compares.
+
+    The runs of a box differ only in the settings in `claim.spreads`. Both boxes
+    of a pair have the same value for every key that the claim does not compare.
+    Boxes with fewer than `spreads.FEWEST` runs are left out.
+
+    Args:
+        claim: `Claim` with `spreads`.
+        runs: List of `Run`.
+        rows: Dicts of finished runs, from `report.run_rows`.
+        split: `report.split`.
+        select_over: Keys that the study selects over, whose values may differ.
+
+    Returns:
+        List of pairs of lists of values, the higher side's first.
+    """
+    ignored = {*claim.higher, *claim.than, *claim.spreads, *select_over}
+    keys = {
+        key
+        for run in runs
+        for key in ("task", *run.point)
+        if key not in ignored
+    }
+    high, low = (
+        _boxes(claim_pairs.side_rows(claim, wanted, runs, rows), keys, split)
+        for wanted in (claim.higher, claim.than)
+    )
+    return [
+        (high[box], low[box])
+        for box in high
+        if box in low and min(len(high[box]), len(low[box])) >= spreads.FEWEST
+    ]
+
+
+def _boxes(rows, keys, split):
+    boxes = collections.defaultdict(list)
+    for row in rows:
+        values = {key: row.get(key) for key in sorted(keys)}
+        boxes[json.dumps(values, default=str)].append(row[split])
+    return boxes

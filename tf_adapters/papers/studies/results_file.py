@@ -1,0 +1,162 @@
+"""A file with the results of finished runs, which are then not trained again.
+
+It is JSON Lines. Each row has `run` (the run's id), `settings` (all settings of
+the run, except the locations of data) and `result` (its `result.json`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from tf_adapters.common import own_files
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.text_files import parse_json
+from tf_adapters.common.text_files import read_file
+from tf_adapters.common.text_files import replace_text
+from tf_adapters.config import resolve
+from tf_adapters.launch import finished_runs
+from tf_adapters.launch.planned_run import Run
+from tf_adapters.launch.planned_run import identity
+from tf_adapters.runs import run_files
+
+_KEYS = {"run", "settings", "result"}
+
+
+class ResultsFile:
+    """Results of finished runs, which other machines can use.
+
+    Args:
+        path: Path of the file. If it does not exist, `add` creates it.
+
+    Raises:
+        ConfigError: If a row is damaged.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).expanduser()
+        self._results: dict[str, dict[str, Any]] = {}
+        if not self.path.exists():
+            return
+        for number, line in enumerate(self._lines(), 1):
+            try:
+                self._remember(_read_row(line))
+            except UserError as error:
+                raise ConfigError(
+                    f"{self.path} is damaged in line {number}: {error}. Copy "
+                    "the file again, or remove the line to train its run again."
+                ) from error
+
+    def restore(self, runs: Iterable[Run], folder: Path) -> None:
+        """Makes the folders of runs that are finished according to the file.
+
+        A folder that exists is left as it is. A restored folder has
+        `config.yaml` and `result.json`, but no adapter and no predictions.
+
+        Args:
+            runs: The planned runs.
+            folder: Path of the study's folder.
+        """
+        for run in runs:
+            result = self._results.get(_identity(run))
+            if (
+                result is None
+                or (folder / run.id).exists()
+                or finished_runs.find_run(run, folder)
+            ):
+                continue
+            path = own_files.make_folder(folder, run.id)
+            resolve.save_config(run.config, path / "config.yaml")
+            text = json.dumps(result, indent=2) + "\n"
+            replace_text(path / "result.json", text)
+
+    def add_finished(self, runs: Iterable[Run], folder: Path) -> None:
+        """Adds the runs whose folders are finished; see `add`."""
+        for run in runs:
+            result = finished_runs.read_run_result(run, folder)
+            if result is not None:
+                self.add(run, result)
+
+    def add(self, run: Run, result: dict[str, Any]) -> None:
+        """Appends the row of a finished run, unless the file has it.
+
+        A run whose row would contain a path of this machine is not added, and
+        a line that says so is printed.
+
+        Args:
+            run: The run.
+            result: Its `result.json`.
+        """
+        if _identity(run) in self._results:
+            return
+        settings = json.loads(_identity(run))
+        row = {"run": run.id, "settings": settings, "result": result}
+        paths = [name for name, text in _texts(row) if os.path.isabs(text)]
+        if paths:
+            print(
+                f"{run.id} is not added to {self.path}: `{paths[0]}` is a path "
+                "of this machine.",
+                flush=True,
+            )
+            return
+        self._append(json.dumps(row, sort_keys=True, allow_nan=False))
+        self._remember(row)
+
+    def _lines(self) -> list[str]:
+        try:
+            return read_file(self.path).decode().splitlines()
+        except (UserError, UnicodeDecodeError) as error:
+            raise ConfigError(
+                f"{self.path} cannot be read: {error}. Expected: a JSON Lines "
+                "file that --results_file wrote."
+            ) from error
+
+    def _remember(self, row: dict[str, Any]) -> None:
+        """Keeps the row, whose settings may be older than some defaults."""
+        try:
+            config = resolve.resolve_config(row["settings"])
+        except (ValueError, KeyError):
+            return  # Another version wrote it, so no planned run has it.
+        key = identity(resolve.to_dict(config))
+        if self._results.setdefault(key, row["result"]) != row["result"]:
+            raise UserError(f"run {row['run']} has another result above")
+
+    def _append(self, line: str) -> None:
+        """Appends a line in one call, so that no reader sees a part of it."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with own_files.open_to_append(self.path) as file:
+            # An editor may have removed the last end of line.
+            if file.tell() and not read_file(self.path).endswith(b"\n"):
+                line = "\n" + line
+            os.write(file.fileno(), (line + "\n").encode())
+
+
+def _identity(run: Run) -> str:
+    return identity(resolve.to_dict(run.config))
+
+
+def _read_row(line: str) -> dict[str, Any]:
+    row = parse_json(line)
+    if not isinstance(row, dict) or set(row) != _KEYS:
+        raise UserError(f"it must be a mapping with {', '.join(sorted(_KEYS))}")
+    if not isinstance(row["settings"], dict):
+        raise UserError("`settings` must be a mapping")
+    run_files.check_result(row["result"])
+    return row
+
+
+def _texts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yields the dotted name and the value of each text in a nested value."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield from _texts(part, f"{name}.{key}".lstrip("."))
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _texts(part, name)

@@ -40,6 +40,7 @@ def test_an_adapter_is_loaded_with_the_encoder_it_was_trained_on(
         loading.load(tmp_path / "films", quantize="int8")
 
 
+@pytest.mark.slow
 def test_a_keras_file_holds_the_quantized_encoder(model, tmp_path):
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")

@@ -40,6 +40,7 @@ def run(model_dir, settings=None, **options):
         "ray_gpus": 0.0,
         "format": "saved_model",
         "with_head": True,
+        "precision": None,
     }
     layer = resolve.merge({"data": {}, "train": {}}, settings or {})
     return cli_main.run_command(

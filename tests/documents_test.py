@@ -10,11 +10,15 @@ import pytest
 import yaml
 
 import tf_adapters
+from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
+from tf_adapters.encoders.encoder import Encoder
+from tf_adapters.encoders.keras_hub_families import fields_of
 from tf_adapters.encoders.load import ENCODERS
 from tf_adapters.encoders.load import load_encoder
+from tf_adapters.encoders.mpnet import MPNetBackbone
 from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.tasks import task_file
 
@@ -38,6 +42,14 @@ WEIGHTS = [
     for names, weights in _rows()
     for name, count in zip(names, weights, strict=True)
 ]
+
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+# Rows of one method whose cells start with a number, on MiniLM and on MPNet.
+COUNT = r"([\d,]+)(?: a block)? \|"
+SIZES = re.findall(rf"^\| `(\w+)` \| .* \| {COUNT} {COUNT}$", README, re.M)
+# Weights that depend on more than the method, or on the end of training.
+OTHER_SIZES = ("fusion", "diff_pruning")
 
 
 @pytest.mark.parametrize(
@@ -92,6 +104,37 @@ def test_the_site_is_made_without_a_warning(tmp_path):
     assert "WARNING" not in done.stderr
     page = (tmp_path / "api/index.html").read_text(encoding="utf-8")
     assert "An encoder with the slots of a method" in page
+
+
+def _base_size():
+    """Returns an encoder with the sizes of all-mpnet-base-v2."""
+    backbone = MPNetBackbone(30527, 12, 12, 768, 3072)
+    return Encoder("base", backbone=backbone, **fields_of(backbone))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", ["minilm", "base"])
+def test_the_readme_counts_weights(size):
+    if size == "base":
+        encoder = _base_size()
+    else:
+        encoder, _ = load_encoder("minilm", with_tokenizer=False)
+    head = heads.Classification(("no", "yes"))
+    counted, expected = {}, {}
+    for name, *counts in SIZES:
+        if name in OTHER_SIZES:
+            continue
+        config = resolve.resolve_config(
+            {"task": "sst2", "method": {"name": name}}
+        )
+        model = tf_adapters.adapt(encoder, config.method, head)
+        counted[name] = sum(
+            v.value.shape.num_elements()
+            for key, v in model.trained_variables().items()
+            if not key.startswith("head")
+        )
+        expected[name] = int(counts[size == "base"].replace(",", ""))
+    assert counted == expected and len(expected) >= 9
 
 
 @pytest.mark.slow

@@ -1,11 +1,14 @@
 """An ONNX file answers as the model, without TensorFlow."""
 
+import collections
 import json
+import shutil
 import subprocess
 import sys
 
 from keras import ops
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 
@@ -19,6 +22,7 @@ from tf_adapters import tasks
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.export import onnx_model
+from tf_adapters.export.check_texts import CheckTexts
 from tf_adapters.models.adapter_model import AdapterModel
 
 pytestmark = pytest.mark.integration
@@ -85,6 +89,52 @@ def test_the_file_answers_as_the_model_and_describes_it(exported):
     assert facts["max_length"] == str(packer.max_length)
 
 
+def test_the_graph_has_the_forms_that_onnx_runtime_knows(exported):
+    model, _, folder = exported
+    nodes = list(onnx.load(folder / "model.onnx").graph.node)
+    counts = collections.Counter(node.op_type for node in nodes)
+    blocks = len(model.encoder.blocks)
+    assert counts["LayerNormalization"] == 2 * blocks + 1
+    assert counts["Erf"] == counts["Div"] == blocks  # GELU.
+    assert not counts["GlobalAveragePool"] + counts["Reciprocal"]
+    # Products of tokens have three dimensions.
+    assert not any("Tensordot/Reshape" in node.name for node in nodes)
+
+
+@pytest.mark.parametrize("precision", ["int8", "int8_static"])
+def test_a_quantized_file_is_close_and_describes_itself(
+    precision, exported, tmp_path, capsys
+):
+    model, packer, folder = exported
+    shutil.copytree(folder, tmp_path / "new")
+    source = tmp_path / "new" / "model.onnx"
+    rows = [
+        {"a": "the film is good", "b": "it was bad"},
+        {"a": "", "b": "dull"},
+    ]
+    texts = CheckTexts(("a", "b"), rows * 20, rows * 20)
+    onnx_model._quantize(source, model, packer, precision, texts)
+    (path,) = (tmp_path / "new").glob("*.onnx")
+    assert path.name == f"model_{precision}.onnx"
+    session = onnxruntime.InferenceSession(str(path))
+    facts = session.get_modelmeta().custom_metadata_map
+    assert facts["precision"] == precision
+    assert json.loads(facts["labels"]) == list(model.head.labels)
+    quality = json.loads(facts["quality"])
+    assert quality["rows"] == 40
+    assert quality["equal_predictions"] == 1
+    assert 0.5 < quality["explained_variance"] < 1
+    assert f"The {precision} file gives" in capsys.readouterr().out
+    content = onnx.load(path)
+    kinds = {node.op_type for node in content.graph.node}
+    assert "MatMulInteger" in kinds
+    # Embeddings and kernels, with few exceptions, are stored as int8.
+    big = [value for value in content.graph.initializer if len(value.dims) == 2]
+    types = [value.data_type == onnx.TensorProto.INT8 for value in big]
+    assert sum(types) > 0.8 * len(types)
+    assert ("QuantizeLinear" in kinds) == (precision == "int8_static")
+
+
 def test_the_program_answers_without_tensorflow(exported):
     model, packer, folder = exported
     program = _PROGRAM.replace("FILE", repr(str(folder / "run.py")))
@@ -128,7 +178,7 @@ def test_heads(kind, tmp_path):
     packer = conftest.make_packer("bert")
     folder = onnx_model.export_onnx(model, packer, tmp_path / "model")
     _assert_equal(model, folder)
-    assert not (folder / "run.py").exists()
+    assert (folder / "run.py").exists() == (kind not in ("span", "masked_lm"))
 
 
 @pytest.mark.slow

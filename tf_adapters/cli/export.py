@@ -7,6 +7,7 @@ from tf_adapters.cli.command import on_run
 from tf_adapters.cli.command import with_options
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
 from tf_adapters.runs import remote_folder
 
 # Formats of whole models: the module that writes one, and its name.
@@ -18,6 +19,8 @@ _FILES = {
     "openvino": ("tf_adapters.export.openvino_model", "OpenVINO"),
     "keras": ("tf_adapters.text.keras_export", "Keras"),
 }
+# Precisions of files with quantized weights, by format.
+_QUANTIZED = {"onnx": ("int8", "int8_static")}
 
 
 def run_export(options, layer, arguments):
@@ -29,6 +32,42 @@ def run_export(options, layer, arguments):
     else:
         options = on_run("export", options, arguments)
     return main.run_command(layer, options)
+
+
+def without_file_precision(layer, options):
+    """Returns settings in flags without the precision of a quantized file.
+
+    A file's precision is not a type that a model computes in, as the setting
+    `train.precision` is.
+
+    Args:
+        layer: Nested dict of the settings in flags.
+        options: See `main.run_command`.
+
+    Raises:
+        ConfigError: If the format cannot have that precision.
+    """
+    train = dict(layer.get("train", {}))
+    given = str(train.get("precision"))
+    of_one_run = options.mode == "export" and not is_of_many_tasks(options)
+    if not of_one_run or not given.startswith("int"):
+        return layer
+    if given not in _QUANTIZED.get(options.format, ()):
+        forms = [
+            f"--format={n} ({', '.join(p)})" for n, p in _QUANTIZED.items()
+        ]
+        raise ConfigError(
+            f"--precision={cut(given)} is not a precision of --format="
+            f"{options.format}. Formats of quantized files: {'; '.join(forms)}."
+        )
+    del train["precision"]
+    return {**layer, "train": train}
+
+
+def _file_precision(options):
+    """Returns the argument `precision` for a quantized file, else no one."""
+    is_quantized = str(options.precision).startswith("int")
+    return {"precision": options.precision} if is_quantized else {}
 
 
 def is_of_many_tasks(options):
@@ -53,7 +92,7 @@ def export_command(config, model_dir, options):
     if options.format in _FILES:
         module, what = _FILES[options.format]
         export = importlib.import_module(module).export_run
-        folder = export(config, model_dir)
+        folder = export(config, model_dir, **_file_precision(options))
     else:
         from tf_adapters.export import foreign
 
@@ -120,6 +159,8 @@ COMMAND = Command(
     examples=(
         "tf-adapters export runs/reviews_pfeiffer_0",
         "tf-adapters export runs/reviews_pfeiffer_0 --format=onnx",
+        "tf-adapters export runs/reviews_pfeiffer_0 --format=onnx "
+        "--precision=int8",
         "tf-adapters export runs/sst2_lora_0 --format=peft",
         "tf-adapters export --adapters=runs/sst2,runs/rte "
         "--model_dir=runs/served",
@@ -136,6 +177,8 @@ COMMAND = Command(
     common=("format", "with_head", "adapters"),
     defaults={
         "model_dir": "the run in the command",
-        **{n: "the run's" for n in ("encoder", "precision", "max_length")},
+        **{n: "the run's" for n in ("encoder", "max_length")},
+        "precision": "the run's; float32 for ONNX, which also takes int8 and "
+        "int8_static",
     },
 )

@@ -30,9 +30,9 @@ def run_command(flag_layer, options, texts=()):
     Args:
         flag_layer: Nested dict of the settings in flags.
         options: Object with `mode`, `model_dir`, `config_file`,
-            `params_override`, `adapters`, `format`, `input`, `column`,
-            `output`, `overwrite`, `glue_submission`, `list`, `plugin`,
-            `study_processes`, and the options of a study.
+            `params_override`, `adapters`, `format`, `precision`, `input`,
+            `column`, `output`, `overwrite`, `glue_submission`, `list`,
+            `plugin`, `study_processes`, and the options of a study.
         texts: Texts of one row to predict, instead of `input`. Default: none.
 
     Returns:
@@ -50,6 +50,7 @@ def _run(flag_layer, options, texts):
         print(lists.TABLES[options.list](), flush=True)
         return 0
     option_checks.check_options(options)
+    flag_layer = cli_export.without_file_precision(flag_layer, options)
     if options.study:
         return cli_study.run_study_of_options(options, flag_layer)
     if cli_export.is_of_many_tasks(options):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.extras import needs_extra
+from tf_adapters.export import onnx_fusion
 from tf_adapters.layers.dense import without_flattening
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ def convert(
             f"The model cannot be converted to ONNX: {error}. Export a "
             "SavedModel instead (--format=saved_model)."
         ) from error
+    onnx_fusion.fuse(content)
     for name, text in facts.items():
         content.metadata_props.add(key=name, value=text)
     return content
@@ -55,14 +58,27 @@ def convert(
 def runner(
     path: Path,
 ) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
-    """Returns a function that runs a file on a dict of its inputs."""
+    """Returns a function that runs a file on a dict of its inputs.
+
+    Raises:
+        AdapterError: If ONNX Runtime cannot load the file, for example because
+            the converter kept an operation that ONNX lacks.
+    """
     with needs_extra("export", "The check of an ONNX file"):
         import onnxruntime
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # Errors only.
-    session = onnxruntime.InferenceSession(
-        str(path), options, providers=["CPUExecutionProvider"]
-    )
+    try:
+        session = onnxruntime.InferenceSession(
+            str(path), options, providers=["CPUExecutionProvider"]
+        )
+    # The library's errors have no common base class.
+    except Exception as error:
+        raise AdapterError(
+            f"ONNX Runtime cannot load the converted model: {cut(error)}. "
+            "Nothing was written. Export a SavedModel instead "
+            "(--format=saved_model)."
+        ) from error
     names = [output.name for output in session.get_outputs()]
     return lambda inputs: dict(
         zip(names, session.run(None, inputs), strict=True)

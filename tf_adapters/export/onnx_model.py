@@ -1,70 +1,110 @@
 """Exports an adapted model as an ONNX file, which needs no TensorFlow.
 
-The folder holds `model.onnx`; `tokenizer.json`, if the library `tokenizers` can
-tokenize as the model's packer does; and `run.py`, if the model classifies or
-scores texts. `run.py` needs ONNX Runtime, `tokenizers` and NumPy.
+The folder holds `model.onnx`, or `model_int8.onnx` and the like; and, if the
+library `tokenizers` can tokenize as the model's packer does, `tokenizer.json`
+and `run.py`, which needs ONNX Runtime, `tokenizers` and NumPy.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+import json
 from pathlib import Path
 import shutil
 from typing import TYPE_CHECKING
 
 from tf_adapters.common import own_files
+from tf_adapters.export import check_texts
 from tf_adapters.export import encoder_folder
 from tf_adapters.export import onnx_file
+from tf_adapters.export import onnx_int8
 from tf_adapters.export import parity
+from tf_adapters.export import quantization_quality
 from tf_adapters.export import token_outputs
 from tf_adapters.export import tokenizer_file
+from tf_adapters.export.check_texts import CheckTexts
 from tf_adapters.export.replaced_folder import replaced_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from collections.abc import Sequence
     import os
+    from typing import Any
 
     from tf_adapters.config.settings import Config
     from tf_adapters.data.tokens.packer import Packer
     from tf_adapters.models.adapter_model import AdapterModel
 
-FILE = "model.onnx"
+# The signatures of heads that run.py can answer for.
+_ANSWERED = ("text", "windows", "words", "vectors", "choice")
 
 
-def export_run(config: Config, model_dir: str | os.PathLike[str]) -> Path:
+def export_run(
+    config: Config,
+    model_dir: str | os.PathLike[str],
+    precision: str = "float32",
+) -> Path:
     """Exports the adapter of a run as an ONNX file.
 
+    The file is checked on the run's validation rows.
+
     Args:
-        config: `Config` of the run. Its distribution strategy is ignored.
+        config: `Config` of the run. Its distribution strategy and its precision
+            are ignored.
         model_dir: Path of the run folder.
+        precision: See `export_onnx`.
 
     Returns:
-        Path of the folder, `<model_dir>/onnx/<task>`. An existing folder is
-        replaced.
+        Path of the folder, `<model_dir>/onnx/<task>`, or
+        `<model_dir>/onnx_<precision>/<task>`. An existing folder is replaced.
     """
     # Imported here, so that library users can export without training code.
     from tf_adapters.runs import finished_run
 
+    onnx_int8.check_precision(precision)
+    train = dataclasses.replace(config.train, precision="float32")
+    config = dataclasses.replace(config, train=train)
     run = finished_run.load_to_export(config, model_dir)
-    folder = own_files.make_folder(model_dir, "onnx") / run.task.name
-    return export_onnx(run.model, run.packer, folder)
+    texts = check_texts.texts_of_run(config)
+    name = "onnx" if precision == "float32" else f"onnx_{precision}"
+    folder = own_files.make_folder(model_dir, name) / run.task.name
+    return _export(run.model, run.packer, folder, precision, texts)
 
 
 def export_onnx(
-    model: AdapterModel, packer: Packer, folder: str | os.PathLike[str]
+    model: AdapterModel,
+    packer: Packer,
+    folder: str | os.PathLike[str],
+    precision: str = "float32",
+    rows: Sequence[Mapping[str, Any]] = (),
+    text_fields: Sequence[str] = (),
 ) -> Path:
     """Writes a model as an ONNX file, with any batch size and length.
 
     The inputs are the packer's features, int32. The output of the head layer is
     named `logits`, or `outputs` if it does not hold logits. If the model
     classifies or scores texts, `probabilities` or `score` is a second output,
-    as in a SavedModel. The file is compared with the model on 200 rows of
-    random tokens, up to the maximum length. Its metadata include `labels`,
+    as in a SavedModel. The file is compared with the model on 200 texts and on
+    random tokens of the maximum length. Its metadata include `labels`,
     `temperature`, `max_length`, `head`, `encoder`, `encoder_fingerprint` and
     `encoder_license`.
+
+    A quantized file is compared with the float32 file on the texts. A line with
+    the result is printed, and the metadata have it as `quality`.
 
     Args:
         model: `AdapterModel` with a head.
         packer: `TextPacker` as in training.
         folder: Path of the folder to write. An existing folder is replaced.
+        precision: `"float32"` (default) for `model.onnx`. `"int8"` quantizes
+            weights, and activations with ranges that are measured for each
+            batch. `"int8_static"` measures these ranges on the rows; give
+            training rows. The files are `model_int8.onnx` and
+            `model_int8_static.onnx`.
+        rows: Rows of texts to compare on, as a list of dicts; the first 200 are
+            used. Defaults to built-in English sentences.
+        text_fields: Names of the rows' texts.
 
     Returns:
         Path of the folder.
@@ -72,8 +112,10 @@ def export_onnx(
     Raises:
         UserError: If the model has no head, or a library of the extra `export`
             is not installed.
-        AdapterError: If ONNX lacks an operation of the model, or the file's
-            outputs differ from the model's by more than 1e-4.
+        AdapterError: If ONNX lacks an operation of the model, the file's
+            outputs differ from the model's by more than 1e-4, or less than 90%
+            of a quantized file's predictions equal those of the float32 file
+            (for numbers and vectors: less than 80% of the variance).
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)
@@ -82,19 +124,67 @@ def export_onnx(
         ['model.onnx', 'run.py', 'tokenizer.json']
     """
     token_outputs.check_model(model, "export_onnx")
+    onnx_int8.check_precision(precision)
+    texts = CheckTexts(tuple(text_fields), rows, rows)
+    return _export(model, packer, folder, precision, texts)
+
+
+def _export(
+    model: AdapterModel,
+    packer: Packer,
+    folder: str | os.PathLike[str],
+    precision: str,
+    texts: CheckTexts,
+) -> Path:
     with replaced_folder(folder) as new:
-        with model.reparameterization.folded_meanwhile():
-            content = onnx_file.convert(
-                token_outputs.graph(model, model.feature_shapes()),
-                token_outputs.facts(model, packer),
-            )
-            (new / FILE).write_bytes(content.SerializeToString())
-            batches = parity.random_batches(model, packer)
-            run = onnx_file.runner(new / FILE)
-            parity.check(run, model, batches, "ONNX file")
+        path = new / "model.onnx"
+        _write_float(path, model, packer, texts)
+        if precision != "float32":
+            _quantize(path, model, packer, precision, texts)
         encoder = encoder_folder.folder_of(model.encoder_info)
         has_tokenizer = tokenizer_file.write(packer, new, encoder)
-        if has_tokenizer and model.head.signature == "text":
+        if has_tokenizer and model.head.signature in _ANSWERED:
             program = Path(__file__).with_name("run_onnx.py")
             shutil.copyfile(program, new / "run.py")
     return Path(folder)
+
+
+def _write_float(
+    path: Path, model: AdapterModel, packer: Packer, texts: CheckTexts
+) -> None:
+    """Writes the float32 file, and compares it with the model."""
+    with model.reparameterization.folded_meanwhile():
+        content = onnx_file.convert(
+            token_outputs.graph(model, model.feature_shapes()),
+            token_outputs.facts(model, packer),
+        )
+        path.write_bytes(content.SerializeToString())
+        batches = itertools.chain(
+            texts.checked(model, packer),
+            parity.random_batches(model, packer, rows=40),
+        )
+        parity.check(onnx_file.runner(path), model, batches, "ONNX file")
+
+
+def _quantize(
+    source: Path,
+    model: AdapterModel,
+    packer: Packer,
+    precision: str,
+    texts: CheckTexts,
+) -> None:
+    """Replaces the float32 file by a quantized one, and compares them."""
+    path = source.with_name(f"model_{precision}.onnx")
+    batches = texts.calibrating(model, packer)
+    onnx_int8.quantize(source, path, precision, batches)
+    quality = quantization_quality.compare(
+        model.head,
+        onnx_file.runner(source),
+        onnx_file.runner(path),
+        texts.checked(model, packer),
+    )
+    print(f"The {precision} file {quality}.")
+    quality.check(precision)
+    fact = json.dumps(dataclasses.asdict(quality))
+    onnx_int8.add_fact(path, "quality", fact)
+    source.unlink()

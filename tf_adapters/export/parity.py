@@ -58,15 +58,19 @@ def check(
 
 
 def random_batches(
-    model: AdapterModel, packer: Packer
+    model: AdapterModel, packer: Packer, rows: int = _ROWS
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yields batches of random tokens as dicts of int32 arrays.
 
-    There are 200 rows of 2 tokens up to the packer's maximum length.
+    Args:
+        model: `AdapterModel` with a head.
+        packer: `TextPacker`.
+        rows: Number of rows, a multiple of 20. Defaults to 200. The first have
+            2 tokens, the last ones the packer's maximum length.
     """
     generator = np.random.default_rng(0)
     size = model.encoder_info.backbone.token_embedding.input_dim
-    for length in np.linspace(2, packer.max_length, _ROWS // _ROWS_AT_ONCE):
+    for length in np.linspace(2, packer.max_length, rows // _ROWS_AT_ONCE):
         features = {}
         for name, shape in model.feature_shapes().items():
             rows = (_ROWS_AT_ONCE, *[3] * (len(shape) - 2), int(length))

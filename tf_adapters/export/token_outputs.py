@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from tf_adapters import heads
 from tf_adapters.common.errors import UserError
+from tf_adapters.data.tokens import words
 from tf_adapters.export import encoder_folder
 from tf_adapters.models.adapter_model import AdapterModel
 
@@ -81,6 +82,7 @@ def facts(model: AdapterModel, packer: Packer) -> dict[str, str]:
         "head": json.dumps(heads.to_config(head)),
         "labels": json.dumps(list(head.labels)),
         "temperature": json.dumps(head.temperature),
+        **({} if head.signature != "words" else _word_facts(packer)),
         **input_facts(model.encoder_info, packer),
     }
 
@@ -93,6 +95,14 @@ def input_facts(encoder: Encoder, packer: Packer) -> dict[str, str]:
         "encoder": encoder.name,
         "encoder_fingerprint": encoder.fingerprint,
         "encoder_license": encoder_folder.license_of(folder),
+    }
+
+
+def _word_facts(packer: Packer) -> dict[str, str]:
+    """Returns how single words are tokenized."""
+    return {
+        "word_prefix": words.word_prefix(packer.tokenizer),
+        "unknown_id": str(words.unknown_id(packer.tokenizer)),
     }
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.text.columns import usual_fields
+from tf_adapters.text.rows import rows_of
 
 if TYPE_CHECKING:
     import os
@@ -18,17 +20,21 @@ if TYPE_CHECKING:
     from tf_adapters.text.stored_model import StoredModel
 
 
-# Formats of files that take token ids: the main file, and what it is called.
-# `export.<format>_model` writes it.
+# Formats of files that take token ids: a pattern of the main file's name, and
+# what it is called. `export.<format>_model` writes it.
 _TOKEN_FILES = {
-    "onnx": ("model.onnx", "ONNX file"),
+    "onnx": ("model*.onnx", "ONNX file"),
     "litert": ("model.tflite", "LiteRT file"),
     "openvino": ("model.xml", "OpenVINO file"),
 }
 
 
 def export_texts(
-    text_model: StoredModel, path: str | os.PathLike[str], format: str
+    text_model: StoredModel,
+    path: str | os.PathLike[str],
+    format: str,
+    precision: str = "float32",
+    texts: Any = None,
 ) -> None:
     """Writes a text model to a path, as `export_model` and others do.
 
@@ -36,17 +42,16 @@ def export_texts(
         text_model: `TextModel` with a packer.
         path: Path of an earlier export, or one that does not exist yet.
         format: `"tf_saved_model"`, `"onnx"`, `"litert"` or `"openvino"`.
+        precision: See `export_onnx`.
+        texts: Texts to check an ONNX file on, see `rows.rows_of`, or `None`
+            (default) for built-in ones.
 
     Raises:
         UserError: If the format is unknown, `path` exists and is not such an
             export, or the packer does not use TensorFlow Text.
     """
     path = Path(path)
-    if format == "tf_saved_model":
-        _check_replaced(path, "saved_model.pb", "SavedModel")
-        _export_saved_model(text_model, path)
-        return
-    if format not in _TOKEN_FILES:
+    if format not in ("tf_saved_model", *_TOKEN_FILES):
         names = ", ".join(f'"{name}"' for name in _TOKEN_FILES)
         raise UserError(
             'Expected `format` to be "tf_saved_model", which takes texts, or '
@@ -54,15 +59,37 @@ def export_texts(
             "`model.adapter_model.export(path, format)` writes Keras's other "
             "formats, which take token features."
         )
+    if format != "onnx" and (precision != "float32" or texts is not None):
+        raise UserError(
+            "`precision` and `texts` have an effect only with "
+            f'format="onnx". Received: format="{format}"'
+        )
+    if format == "tf_saved_model":
+        _check_replaced(path, "saved_model.pb", "SavedModel")
+        _export_saved_model(text_model, path)
+        return
     _check_replaced(path, *_TOKEN_FILES[format])
     # Imported here, because models can train without TensorFlow.
     module = importlib.import_module(f"tf_adapters.export.{format}_model")
     write = getattr(module, f"export_{format}")
-    write(text_model.adapter_model, text_model.preprocessor.packer, path)
+    options = {}
+    if format == "onnx":
+        options = {"precision": precision, **_check_rows(text_model, texts)}
+    packer = text_model.preprocessor.packer
+    write(text_model.adapter_model, packer, path, **options)
+
+
+def _check_rows(text_model: StoredModel, texts: Any) -> dict[str, Any]:
+    """Returns the arguments of `export_onnx` with the first 200 texts."""
+    if texts is None:
+        return {}
+    rows = rows_of(texts, None, text_model.head, labeled=False)
+    first = rows.at(range(min(200, len(rows))))
+    return {"rows": first, "text_fields": rows.fields}
 
 
 def _check_replaced(path: Path, file: str, what: str) -> None:
-    if path.exists() and not (path / file).is_file():
+    if path.exists() and not any(path.glob(file)):
         raise UserError(
             f"{path} exists and holds no {what}; exporting there would "
             "replace it. Give a path that does not exist yet."

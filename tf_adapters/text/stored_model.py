@@ -100,7 +100,10 @@ class StoredModel(FittingModel):
             format: `"tf_saved_model"` (default); or `"onnx"`, `"litert"` or
                 `"openvino"`, see `tf_adapters.export_onnx`, `export_litert`
                 and `export_openvino`.
-            **options: Without a preprocessor, see `keras.Model.export`.
+            **options: With `format="onnx"`, `precision` (`"float32"`, `"int8"`
+                or `"int8_static"`, see `tf_adapters.export_onnx`) and `texts`
+                to compare file and model on, in the forms of `fit`. Without a
+                preprocessor, see `keras.Model.export`.
 
         Raises:
             UserError: If the format is unknown, or `filepath` exists and is
@@ -119,7 +122,7 @@ class StoredModel(FittingModel):
         """
         if self.preprocessor is None:
             return self.adapter_model.export(filepath, format, **options)
-        return exporting.export_texts(self, filepath, format)
+        return exporting.export_texts(self, filepath, format, **options)
 
     def get_config(self) -> dict[str, Any]:
         return model_file.config_of_text_model(self)

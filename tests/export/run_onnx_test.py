@@ -1,0 +1,102 @@
+"""The program next to an ONNX file prints what `tf-adapters predict` does."""
+
+import json
+import runpy
+import sys
+
+import pytest
+
+from tests import tiny
+from tests.export import conftest
+from tests.export import head_models
+import tf_adapters
+from tf_adapters import heads
+from tf_adapters.export import onnx_model
+
+pytestmark = pytest.mark.integration
+
+_LABELS = ("bad", "good", "dull")
+_LONG = "the film is not good but it was very dull and this plot bad " * 2
+_PAIR = ("the film is good", "it was bad")
+# For each head: rows as `TextModel.answer` takes them, and as the command does.
+_CASES = {
+    "tags": (
+        heads.Tagging(_LABELS),
+        [
+            (_LONG.split(), [_LONG]),
+            (["Élan", "\u200b", "films"], ["Élan \u200b films"]),
+        ],
+    ),
+    "classes": (
+        heads.MultiLabel(_LABELS, threshold=0.4),
+        [(text, [text]) for text in ("very", _LONG)],
+    ),
+    "number": (heads.Regression(), [(_PAIR, _PAIR), ("very", ["very"])]),
+    "windows": (
+        heads.Classification(_LABELS, windows=3, window_stride=5),
+        [(text, [text]) for text in ("", "very", _LONG)],
+    ),
+    "vectors": (heads.SentenceVector(), [(_PAIR, _PAIR), ("bad", ["bad"])]),
+    "triple": (
+        heads.SentenceRanking(),
+        [((*_PAIR, "dull"), (*_PAIR, "dull"))],
+    ),
+    "choice": (
+        heads.Choice(blank="_"),
+        [
+            (
+                ("the _ is good", ["film", "plot", "dull film"]),
+                ["the _ is good", "film", "plot", "dull film"],
+            )
+        ],
+    ),
+}
+_SLOW = [
+    pytest.param(name, marks=pytest.mark.slow)
+    for name in _CASES
+    if name != "tags"
+]
+
+
+def _printed(folder, arguments, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["run.py", *arguments])
+    monkeypatch.setattr(sys.stdout, "reconfigure", lambda **_: None, False)
+    runpy.run_path(str(folder / "run.py"), run_name="__main__")
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def _rounded(value):
+    if isinstance(value, dict):
+        return {name: _rounded(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_rounded(one) for one in value]
+    return pytest.approx(value, abs=1e-4) if type(value) is float else value
+
+
+@pytest.mark.parametrize("kind", ["tags", *_SLOW])
+def test_it_prints_the_answer(kind, tmp_path, monkeypatch, capsys):
+    head, rows = _CASES[kind]
+    method = tf_adapters.methods.BitFit()
+    model = tf_adapters.adapt(head_models.bert(), method, head)
+    tiny.randomize(model.trained_variables().values(), 0.8)
+    packer = conftest.make_packer("bert")
+    folder = onnx_model.export_onnx(model, packer, tmp_path / "model")
+    text_model = tf_adapters.TextModel.of_adapter(
+        model, preprocessor=packer, max_length=conftest.MAX_LENGTH
+    )
+    answers = []
+    for row, arguments in rows:
+        (expected,) = text_model.answer([row])
+        found = _printed(folder, arguments, monkeypatch, capsys)
+        assert found == _rounded(expected)
+        answers.append(found)
+    # Different texts have different answers.
+    assert len(answers) == len({json.dumps(one) for one in answers})
+
+
+def test_it_needs_a_text(tmp_path, monkeypatch):
+    program = onnx_model.__file__.replace("onnx_model", "run_onnx")
+    monkeypatch.setattr(sys, "argv", ["run.py"])
+    monkeypatch.setattr(sys.stdout, "reconfigure", lambda **_: None, False)
+    with pytest.raises(SystemExit, match="Give a text"):
+        runpy.run_path(program, run_name="__main__")

@@ -1,0 +1,136 @@
+"""Quantizes an ONNX file to int8.
+
+Matrices of products have a scale for each output channel, and tables of
+embeddings have one scale. `int8` measures the range of a product's input each
+time ("dynamic"). `int8_static` fixes it in advance, from texts, except for
+products with fewer outputs than inputs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from typing import TYPE_CHECKING
+
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import shown
+from tf_adapters.common.extras import needs_extra
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from collections.abc import Iterator
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import numpy as np
+    import onnx
+
+PRECISIONS = ("float32", "int8", "int8_static")
+_KINDS = ("MatMul", "Gather")
+
+
+def check_precision(precision: object) -> None:
+    """Raises a `ConfigError` if a value is not one of `PRECISIONS`."""
+    if precision not in PRECISIONS:
+        raise ConfigError(
+            f"An ONNX file has a precision of {', '.join(PRECISIONS)}. "
+            f"Received: {shown(precision)}"
+        )
+
+
+def quantize(
+    source: Path,
+    path: Path,
+    precision: str,
+    calibration: Iterable[Mapping[str, np.ndarray]],
+) -> None:
+    """Writes a quantized copy of an ONNX file, with the same metadata.
+
+    Args:
+        source: Path of the float file.
+        path: Path of the new file.
+        precision: `"int8"` or `"int8_static"`.
+        calibration: Features to measure ranges on, for `"int8_static"`.
+    """
+    with needs_extra("export", "An ONNX file"):
+        import onnx
+        from onnxruntime import quantization
+    content = onnx.load(source)
+    facts = {fact.key: fact.value for fact in content.metadata_props}
+    options = {
+        "per_channel": True,
+        "weight_type": quantization.QuantType.QInt8,
+        # Products of two activations, in attention, stay in float32.
+        "extra_options": {"MatMulConstBOnly": True},
+    }
+    kinds = {"op_types_to_quantize": list(_KINDS)}
+    with _without_hints():
+        if precision == "int8":
+            quantization.quantize_dynamic(content, path, **kinds, **options)
+        else:
+            reader = _reader(quantization.CalibrationDataReader, calibration)
+            later = _narrowing(content)
+            quantization.quantize_static(
+                *(content, path, reader),
+                nodes_to_exclude=later,
+                **kinds,
+                **options,
+            )
+            quantization.quantize_dynamic(
+                *(path, path), nodes_to_quantize=later, **options
+            )
+    content = onnx.load(path)
+    onnx.helper.set_model_props(content, {**facts, "precision": precision})
+    path.write_bytes(content.SerializeToString())
+
+
+def add_fact(path: Path, name: str, value: str) -> None:
+    """Adds an entry to the metadata of an ONNX file."""
+    import onnx
+
+    content = onnx.load(path)
+    content.metadata_props.add(key=name, value=value)
+    path.write_bytes(content.SerializeToString())
+
+
+@contextlib.contextmanager
+def _without_hints() -> Iterator[None]:
+    """Hides the library's hints, which it gives to the root logger."""
+
+    def hide(_: logging.LogRecord) -> bool:
+        return False
+
+    logging.root.addFilter(hide)
+    try:
+        yield
+    finally:
+        logging.root.removeFilter(hide)
+
+
+def _narrowing(content: onnx.ModelProto) -> list[str]:
+    """Returns the names of products with fewer outputs than inputs.
+
+    The inputs of feed-forward networks' second products have a few very large
+    values. With a fixed range, the others would be rounded to a few numbers.
+    """
+    shapes = {value.name: value.dims for value in content.graph.initializer}
+    return [
+        node.name
+        for node in content.graph.node
+        if node.op_type == "MatMul"
+        and len(shape := shapes.get(node.input[1], ())) == 2
+        and shape[0] > shape[1]
+    ]
+
+
+def _reader(base: type, batches: Iterable[Mapping[str, np.ndarray]]) -> object:
+    """Returns batches in the form that the library reads."""
+
+    class Reader(base):
+        def __init__(self) -> None:
+            self._batches: Iterator[Mapping[str, np.ndarray]] = iter(batches)
+
+        def get_next(self) -> Mapping[str, np.ndarray] | None:
+            return next(self._batches, None)
+
+    return Reader()

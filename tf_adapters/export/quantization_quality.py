@@ -1,0 +1,144 @@
+"""Compares the outputs of a quantized file with those of the float file."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tf_adapters.common.errors import AdapterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from collections.abc import Iterable
+    from collections.abc import Mapping
+    from collections.abc import Sequence
+
+    from tf_adapters.heads.head import Head
+
+    Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
+
+# A file below this is not written.
+LEAST_EQUAL = 0.9
+LEAST_EXPLAINED = 0.8
+# Logits of choices that a question does not have are lower.
+_LOWEST = -1e6
+
+
+@dataclasses.dataclass(frozen=True)
+class Quality:
+    """How close the outputs of a quantized file are to the float file's.
+
+    Attributes:
+        rows: Number of the compared rows, or tokens of a tagging model.
+        equal_predictions: Share of rows with an equal predicted class, choice
+            or set of classes. `None` if the head predicts something else.
+        explained_variance: 1 minus the squared difference over the variance of
+            the float outputs.
+    """
+
+    rows: int
+    equal_predictions: float | None
+    explained_variance: float
+
+    def __str__(self) -> str:
+        explained = f"explains {self.explained_variance:.1%} of the outputs'"
+        if self.equal_predictions is None:
+            return f"{explained} variance on {self.rows} rows"
+        equal = f"{self.equal_predictions:.1%} of {self.rows:,} predictions"
+        return f"gives {equal} of the float32 file, {explained} variance"
+
+    def check(self, precision: str) -> None:
+        """Raises an `AdapterError` if the quality is too low.
+
+        Heads with predictions need 90% equal ones. Other heads need 80% of the
+        variance.
+
+        Args:
+            precision: Precision of the file, for the message.
+        """
+        value, least = self.equal_predictions, LEAST_EQUAL
+        if value is None:
+            value, least = self.explained_variance, LEAST_EXPLAINED
+        if not value >= least:
+            raise AdapterError(
+                f"The {precision} file {self}; at least {least:.0%} are "
+                "needed. Nothing was written. Export with another --precision: "
+                "int8 is closer than int8_static, and float32 is exact."
+            )
+
+
+def compare(
+    head: Head,
+    run_float: Run,
+    run_quantized: Run,
+    batches: Iterable[Mapping[str, np.ndarray]],
+) -> Quality:
+    """Returns the `Quality` of a quantized file.
+
+    Args:
+        head: `Head` of the model.
+        run_float: Function that runs the float file on features.
+        run_quantized: Function that runs the quantized file.
+        batches: Features of texts.
+    """
+    name = "logits" if head.gives_logits else "outputs"
+    equal, pairs = [], []
+    for features in batches:
+        expected, found = (
+            _rows(head, run(features)[name], features["padding_mask"])
+            for run in (run_float, run_quantized)
+        )
+        predicted = _predictions(head, expected)
+        if predicted is not None:
+            same = predicted == _predictions(head, found)
+            equal += same.reshape(len(same), -1).all(axis=1).tolist()
+        pairs.append((expected, found))
+    expected, found = map(_joined, zip(*pairs, strict=True))
+    share = sum(equal) / len(equal) if equal else None
+    return Quality(len(expected), share, _explained(expected, found))
+
+
+def _explained(expected: np.ndarray, found: np.ndarray) -> float:
+    """Returns the share of explained variance; 0 if there is no variance."""
+    is_there = expected > _LOWEST  # False for NaN.
+    means = np.mean(expected, axis=0, where=is_there)
+    total = np.sum((expected - means) ** 2, where=is_there)
+    error = np.sum((found - expected) ** 2, where=is_there)
+    return float(1 - error / total) if total else 0.0
+
+
+def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Joins batches as rows of columns, NaN where a row has fewer than others.
+
+    Questions may have different numbers of choices.
+    """
+    rows = [part.reshape(len(part), -1) for part in parts]
+    width = max(part.shape[1] for part in rows)
+    return np.concatenate(
+        [
+            np.pad(
+                part,
+                ((0, 0), (0, width - part.shape[1])),
+                constant_values=np.nan,
+            )
+            for part in rows
+        ]
+    )
+
+
+def _rows(head: Head, outputs: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Returns the outputs of all rows, or of all tokens."""
+    is_of_tokens = head.is_of_tokens and outputs.shape[:2] == mask.shape
+    return outputs[mask.astype(bool)] if is_of_tokens else outputs
+
+
+def _predictions(head: Head, outputs: np.ndarray) -> np.ndarray | None:
+    """Returns the predicted classes or choices, or `None` for other heads."""
+    if head.is_of_tokens:
+        return outputs.argmax(axis=-1) if head.labels else None
+    if head.signature not in ("text", "windows", "choice"):
+        return None
+    found = np.asarray(head.predictions(outputs))
+    return found if np.issubdtype(found.dtype, np.integer) else None

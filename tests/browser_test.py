@@ -33,7 +33,7 @@ def page(tmp_path_factory):
     for task in ("sst2", "stsb"):
         method = tf_adapters.methods.Houlsby(units=4)
         runs.append(folder / task)
-        *_, config = conftest.make_run(runs[-1], task, method, "houlsby")
+        *_, config = conftest.make_run(runs[-1], task, method)
         resolve.save_config(config, runs[-1] / "config.yaml")
     exported = onnx_bank.export_runs(runs, folder / "served")
     copy = folder / "page"

@@ -97,7 +97,7 @@ def make_model(encoder, method, task, seed=0, quantize=None):
     return model, packer
 
 
-def make_run(folder, task_name, method, name):
+def make_run(folder, task_name, method):
     """Writes such a model's run folder; returns model, packer and config."""
     task = tasks.get(task_name)
     model, packer = make_model("bert", method, task)
@@ -106,7 +106,7 @@ def make_run(folder, task_name, method, name):
         {
             "task": task_name,
             "encoder": str(ENCODERS / "bert"),
-            "method": {"name": name, "units": method.units},
+            "method": tf_adapters.methods.to_config(method),
             "data": {"max_length": MAX_LENGTH},
             # An export ignores the distribution strategy of the run.
             "distribution_strategy": "mirrored",
@@ -120,7 +120,7 @@ def run_folder(tmp_path_factory):
     """A finished run of WNLI: its folder, model, packer and configuration."""
     folder = tmp_path_factory.mktemp("run")
     method = tf_adapters.methods.Houlsby(units=4)
-    return folder, *make_run(folder, "wnli", method, "houlsby")
+    return folder, *make_run(folder, "wnli", method)
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import tiny
 from tests.export.conftest import SENTENCES
 from tests.export.conftest import TEMPERATURES
 from tests.export.conftest import make_run
@@ -18,14 +19,18 @@ from tf_adapters.tasks import TASKS
 
 pytestmark = pytest.mark.integration
 
-# One text, two texts, a number, three classes; widths of the adapters differ.
-RUNS = {"sst2": 4, "mrpc": 3, "stsb": 5, "sick": 4}
+# One text, two texts, a number, three classes; the methods differ.
+RUNS = {
+    "sst2": tf_adapters.methods.Houlsby(units=4),
+    "mrpc": tf_adapters.methods.LoRA(rank=3),
+    "stsb": tf_adapters.methods.BitFit(),
+    "sick": tf_adapters.methods.PrefixTuning(prefix_length=5, hidden_units=0),
+}
 LONG = "the bad film and the good plot " * 20
 
 
-def _make(folder, task, units):
-    method = tf_adapters.methods.Houlsby(units=units)
-    model, packer, config = make_run(folder, task, method, "houlsby")
+def _make(folder, task, method):
+    model, packer, config = make_run(folder, task, method)
     resolve.save_config(config, folder / "config.yaml")
     return model, packer
 
@@ -34,8 +39,8 @@ def _make(folder, task, units):
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     return {
-        task: (folder / task, *_make(folder / task, task, units))
-        for task, units in RUNS.items()
+        task: (folder / task, *_make(folder / task, task, method))
+        for task, method in RUNS.items()
     }
 
 
@@ -156,14 +161,12 @@ def test_only_a_head_of_one_class_predicts_a_label(head, expected):
 
 def test_the_encoder_is_there_once(exported, runs):
     size = sum(p.stat().st_size for p in exported.rglob("*") if p.is_file())
-    model = next(iter(runs.values()))[1]
+    model = runs["mrpc"][1]
     encoder = 4 * model.encoder.backbone.count_params()
-    adapters = sum(
-        4 * sum(np.prod(v.shape) for v in m.trained_variables().values())
-        for _, m, _ in runs.values()
-    )
+    folders = [folder for folder, *_ in runs.values()]
+    adapters = tf_adapters.load_bank(folders, model.encoder_info).num_bytes()
     variables = (exported / "variables").glob("*data*")
-    assert sum(p.stat().st_size for p in variables) < encoder + 1.5 * adapters
+    assert sum(p.stat().st_size for p in variables) < 1.5 * encoder + adapters
     assert size > encoder
 
 
@@ -190,3 +193,20 @@ def test_what_does_not_fit_is_refused(runs, tmp_path):
     resolve.save_config(resolve.resolve_config(values), other / "config.yaml")
     with pytest.raises(AdapterError, match="same `data.max_length`"):
         many_tasks.export_runs([folder, other], tmp_path)
+
+
+def test_heads_of_tokens_and_changed_banks_are_refused(tmp_path):
+    encoder = tiny.encoder()
+    method = tf_adapters.methods.HeadOnly()
+    head = tf_adapters.heads.Tagging(("a", "b"))
+    tags = tf_adapters.adapt(encoder, method, head)
+    bank = tf_adapters.load_bank([tags], encoder)
+    with pytest.raises(AdapterError, match="only with classes and numbers"):
+        many_tasks.export_bank(bank, None, [], tmp_path)
+    head = tf_adapters.heads.Regression()
+    one = tf_adapters.adapt(encoder, method, head, name="one")
+    two = tf_adapters.adapt(encoder, method, head, name="two")
+    bank = tf_adapters.load_bank([one, two], encoder)
+    bank.remove("one")
+    with pytest.raises(AdapterError, match="removed or replaced"):
+        many_tasks.export_bank(bank, None, [], tmp_path)

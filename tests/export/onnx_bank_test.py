@@ -23,8 +23,12 @@ from tf_adapters.models.bank_model import BankModel
 
 pytestmark = pytest.mark.integration
 
-# Two classes, a number, three classes; widths of the adapters differ.
-RUNS = {"sst2": 4, "stsb": 5, "sick": 3}
+# Two classes, a number, three classes; the methods differ.
+RUNS = {
+    "sst2": tf_adapters.methods.Houlsby(units=4),
+    "stsb": tf_adapters.methods.LoRA(rank=3),
+    "sick": tf_adapters.methods.BitFit(),
+}
 
 # Prints the answers of run.py, and what it imported.
 _PROGRAM = """
@@ -39,9 +43,8 @@ print(json.dumps(sorted({name.split(".")[0] for name in sys.modules})))
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     folder, made = tmp_path_factory.mktemp("runs"), {}
-    for task, units in RUNS.items():
-        method = tf_adapters.methods.Houlsby(units=units)
-        model, packer, config = make_run(folder / task, task, method, "houlsby")
+    for task, method in RUNS.items():
+        model, packer, config = make_run(folder / task, task, method)
         resolve.save_config(config, folder / task / "config.yaml")
         made[task] = folder / task, model, packer
     return made

@@ -108,7 +108,7 @@ def test_a_run_without_its_data_is_checked_on_sentences(
     tmp_path, capsys, caplog
 ):
     method = tf_adapters.methods.Houlsby(units=4)
-    *_, config = conftest.make_run(tmp_path, "wnli", method, "houlsby")
+    *_, config = conftest.make_run(tmp_path, "wnli", method)
     folder = onnx_model.export_run(config, tmp_path, "int8")
     assert folder == tmp_path / "onnx_int8" / "wnli"
     assert "built-in sentences" in caplog.text

@@ -15,10 +15,9 @@ from tests.interop import folders
 import tf_adapters
 from tf_adapters import heads
 from tf_adapters import tasks
-from tf_adapters.common.errors import AdapterError
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.export import many_tasks
-from tf_adapters.models.bank_model import BankHead
+from tf_adapters.layers.banks.heads import ABSENT
 
 pytestmark = pytest.mark.integration
 
@@ -68,7 +67,7 @@ def test_a_bank_answers_as_each_of_its_members_and_as_the_library(members):
         found = np.asarray(bank({**inputs, "adapter_ids": ids}))
         outputs = alone.shape[1]
         np.testing.assert_allclose(found[:, :outputs], alone, atol=1e-5)
-        assert (found[:, outputs:] == BankHead.ABSENT).all()
+        assert (found[:, outputs:] == ABSENT).all()
         if number == 0:
             np.testing.assert_allclose(found, of_library, atol=1e-5)
         else:
@@ -100,12 +99,19 @@ def test_a_bank_of_foreign_folders_is_exported(members, tmp_path):
         np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["lora", "ia3"])
-def test_a_folder_of_peft_has_no_place_in_a_bank(name, members):
-    both = [members[0], folders.FIXTURES / f"peft/bert_{name}"]
-    sentence = f"bert_{name} was trained with `{name}`; only bottleneck"
-    with pytest.raises(AdapterError, match=sentence):
-        tf_adapters.load_bank(both, folders.encoder(HOULSBY))
+def test_a_bank_of_both_libraries_answers_as_each_of_them():
+    cases = [HOULSBY, LORA, "peft/bert_ia3"]
+    paths = [folders.FIXTURES / case for case in cases]
+    bank = tf_adapters.load_bank(paths, folders.encoder(HOULSBY))
+    for number, case in enumerate(cases):
+        inputs, of_library = _inputs(case)
+        others = (np.arange(len(of_library)) + number) % len(cases)
+        found = np.asarray(bank({**inputs, "adapter_ids": others}))
+        rows = others == number
+        width = of_library.shape[1]
+        np.testing.assert_allclose(
+            found[rows, :width], of_library[rows], atol=1e-5
+        )
 
 
 def _settings(method, **more):

@@ -115,6 +115,14 @@ def test_a_merge_of_the_same_settings_is_no_member(tmp_path):
     assert seen == ["demo_sentiment", "demo_entailment"]
 
 
+def test_a_run_of_which_only_the_result_was_kept_is_no_member(tmp_path):
+    own, _ = member_plan.plan_members(_config())
+    studies.finish(own.config, tmp_path / "restored")
+    (tmp_path / "restored" / "adapter").rmdir()
+    _, seen = _train(_config(), tmp_path / "members")
+    assert seen == ["demo_sentiment", "demo_entailment"]
+
+
 def test_members_of_another_study_are_shared(tmp_path):
     runs = member_plan.plan_members(_config())
     # Named before a setting was new: what the runs are is what counts.

@@ -27,9 +27,6 @@ from tf_adapters.heads.windows import WindowsLayer
 from tf_adapters.layers.adapter_bias import TokenWeight
 from tf_adapters.layers.adapter_bias import Vector
 from tf_adapters.layers.adapter_fusion import AdapterFusion
-from tf_adapters.layers.bank import BankBottleneck
-from tf_adapters.layers.bank import BankHead
-from tf_adapters.layers.bank import BankNorm
 from tf_adapters.layers.bottleneck import Bottleneck
 from tf_adapters.layers.composed_slots import AverageOfProjections
 from tf_adapters.layers.composed_slots import AverageSlot
@@ -57,7 +54,6 @@ from tf_adapters.methods.projected_attention import Projections
 from tf_adapters.methods.projected_attention import SmallAttention
 from tf_adapters.methods.prompt_tuning import Prompt
 from tf_adapters.methods.support.bottleneck_slots import BottleneckSlot
-from tf_adapters.models.bank_model import BankSlot
 
 BATCH, TOKENS, WIDTH, FFN, WORDS = 2, 5, 8, 12, 11
 GATES = {"temperature": 0.5, "stretch_low": -0.2, "stretch_high": 1.2}
@@ -69,7 +65,6 @@ TENSORS = {
     "intermediate": _NUMBERS.normal(size=(BATCH, TOKENS, FFN)),
 }
 PADDING_MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], "int32")
-IDS = np.array([1, 0], "int32")
 KERNEL = _NUMBERS.normal(size=(WIDTH, FFN)).astype("float32")
 TABLE = _NUMBERS.normal(size=(WORDS, WIDTH)).astype("float32")
 
@@ -78,7 +73,6 @@ def _context(tensors, seeds):
     gamma, beta = np.ones(WIDTH, "float32"), np.zeros(WIDTH, "float32")
     return Context(
         padding_mask=PADDING_MASK,
-        adapter_ids=IDS,
         seeds=seeds,
         block_input=tensors["residual"],
         residual=tensors["residual"],
@@ -159,12 +153,6 @@ def _value(layer, tensors, seeds):
     return layer.call(tensors["x"][0, 0], seeds)
 
 
-def _ids(layer, tensors, seeds):
-    if isinstance(layer, BankHead):
-        return layer(tensors["x"][:, 0], IDS)
-    return layer(tensors["x"], IDS)
-
-
 SLOT, FLOAT32 = (None, None, WIDTH), "float32"
 # The layer, the shape for `build`, how it is called, and the type of what it
 # returns where that is not the type of what it reads.
@@ -175,9 +163,6 @@ CASES = [
     (Vector(WIDTH), None, _value, FLOAT32),
     (HardConcreteGates((WIDTH,), **GATES), None, _value, FLOAT32),
     (AdapterFusion(2, 3, "relu"), SLOT, lambda *a: _on_x(*a)[0], None),
-    (BankBottleneck(2, 3, "relu"), SLOT, _ids, None),
-    (BankHead(2, 3), SLOT, _ids, FLOAT32),
-    (BankNorm(2), SLOT, lambda layer, *_: layer(IDS)[0], FLOAT32),
     (SparseDiff((WIDTH,), GATES, True), None, _value, None),
     (Mixout((WIDTH,), 0.5), None, _value, None),
     (
@@ -282,7 +267,6 @@ CASES = [
         _slot,
         None,
     ),
-    (BankSlot("residual", 2, 3, "relu"), SLOT, _slot, None),
     (LinearLayer(3, "first_token", 0.1), SLOT, _head, FLOAT32),
     (LinearLayer(3, "first_token", 0.1, "tanh", 0.1), SLOT, _head, FLOAT32),
     (

@@ -192,6 +192,4 @@ def test_a_bank_refuses_it_in_a_sentence(folder, capsys):
         folder / "bank", mode="export", adapters=[str(folder / "run")]
     )
     assert status == 1
-    assert (
-        "is a choice, but a bank answers only with" in capsys.readouterr().err
-    )
+    assert "is a choice, and a bank cannot hold it" in capsys.readouterr().err

@@ -11,9 +11,7 @@ from tf_adapters.text import keras_export
 
 def test_the_file_answers_as_the_model_and_describes_it(tmp_path):
     method = tf_adapters.methods.Houlsby(units=4)
-    model, packer, config = conftest.make_run(
-        tmp_path, "wnli", method, "houlsby"
-    )
+    model, packer, config = conftest.make_run(tmp_path, "wnli", method)
     folder = keras_export.export_run(config, tmp_path)
     assert folder == tmp_path / "keras" / "wnli"
     loaded = tf_adapters.load(folder / "model.keras")

@@ -6,9 +6,43 @@ from typing import TYPE_CHECKING
 
 from keras import ops
 
+from tf_adapters import heads
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
+
 if TYPE_CHECKING:
     from tf_adapters.common.types import Tensor
     from tf_adapters.models.bank_model import BankModel
+
+
+def check(bank: BankModel) -> None:
+    """Raises an error if an export cannot give the answers of a bank.
+
+    Raises:
+        AdapterError: If a head answers neither with classes nor with a number,
+            or if the bank was changed, so that it no longer counts its adapters
+            from 0.
+    """
+    for member in bank.members:
+        head = member.head
+        outputs = ops.zeros((1, max(1, len(head.labels))))
+        if head.signature != "text" or not (
+            {"probabilities", "score"} & set(head.answer(outputs))
+        ):
+            raise AdapterError(
+                f"The head of {member.source} is a {heads.name_of(head)}, but "
+                "one model for many tasks answers only with classes and "
+                "numbers. Leave it out, and export it alone with "
+                "--mode=export --model_dir=<its run>."
+            )
+    names = [member.name for member in bank.members]
+    with bank.using(names) as used:
+        if used.adapter_ids.tolist() != list(range(len(names))):
+            raise AdapterError(
+                "The bank's adapters were removed or replaced since it was "
+                "loaded, and an export numbers them from 0. Load a bank of "
+                f"the adapters to export. Received: {cut(names)}"
+            )
 
 
 def compute(bank: BankModel, outputs: Tensor, ids: Tensor) -> dict[str, Tensor]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.export import bank_answers
 from tf_adapters.export import request_checks
 from tf_adapters.export import saved_model
 from tf_adapters.export import serving
@@ -88,8 +89,10 @@ def export_bank(
 
     Raises:
         UserError: If the packer makes longer inputs than the encoder has
-            positions for, or if its tokenizer cannot run in a graph.
+            positions for, if its tokenizer cannot run in a graph, or if an
+            export cannot give a head's answers.
     """
+    bank_answers.check(bank)
     request_checks.check_packer(packer, bank.encoder)
     graph_packer = saved_model.in_graph(packer)
     if graph_packer is None:

@@ -39,7 +39,7 @@ class ManyTasksModule(tf.Module):
             default_value=-1,
         )
         labels = [m.head.labels for m in bank.members]
-        width = bank.head_layer.num_outputs
+        width = max(1, *map(len, labels))
         chooses = [chooses_a_class(m.head) for m in bank.members]
         filled = [[*names, *[""] * (width - len(names))] for names in labels]
 
@@ -60,6 +60,7 @@ class ManyTasksModule(tf.Module):
             is_pair = tf.gather([len(t.text_fields) > 1 for t in tasks], ids)
             features = packer(text, text_pair, is_pair=is_pair)
             outputs = bank({**features, "adapter_ids": ids}, training=False)
+            outputs = outputs[:, :width]
             answers = _answers(
                 outputs,
                 tf.gather([len(names) for names in labels], ids),

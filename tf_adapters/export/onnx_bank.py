@@ -117,6 +117,7 @@ def export_bank_onnx(
         AdapterError: If ONNX lacks an operation of the bank, or an output
             differs from a model's by more than 1e-4.
     """
+    bank_answers.check(bank)
     request_checks.check_packer(packer, bank.encoder)
     with replaced_folder(folder) as new:
         content = onnx_file.convert(_graph(bank), _facts(bank, packer, tasks))
@@ -136,10 +137,11 @@ def export_bank_onnx(
 def _graph(bank: BankModel) -> tf.types.experimental.PolymorphicFunction:
     """Returns a `tf.function` from int32 features to the file's outputs."""
     shapes = bank.feature_shapes()
+    width = max(1, *(len(member.head.labels) for member in bank.members))
 
     def from_tokens(*features: Tensor) -> dict[str, Tensor]:
         inputs = dict(zip(shapes, features, strict=True))
-        outputs = bank(inputs, training=False)
+        outputs = bank(inputs, training=False)[:, :width]
         answers = bank_answers.compute(bank, outputs, inputs["adapter_ids"])
         return {"logits": outputs, **answers}
 

@@ -17,13 +17,13 @@ from tf_adapters.common.errors import shown
 from tf_adapters.common.types import Tensor
 from tf_adapters.data.examples import Examples
 from tf_adapters.heads.choice_layer import ChoiceLayer
-from tf_adapters.heads.linear import ABSENT
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.linear import check_reads
 from tf_adapters.heads.linear import hidden_options
 from tf_adapters.heads.registry import register
 from tf_adapters.heads.vector_head import ValueHead
 from tf_adapters.heads.vector_head import rounded
+from tf_adapters.layers.banks.heads import ABSENT
 
 if typing.TYPE_CHECKING:
     from tf_adapters.encoders.encoder import Encoder

@@ -8,8 +8,8 @@ from keras import ops
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
-from tf_adapters.heads.linear import ABSENT
 from tf_adapters.heads.linear import LinearLayer
+from tf_adapters.layers.banks.heads import ABSENT
 from tf_adapters.layers.float32_layer import Float32Layer
 
 if typing.TYPE_CHECKING:

@@ -10,12 +10,14 @@ import keras
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.checks import check_choices
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
 from tf_adapters.data.examples import Examples
 from tf_adapters.tasks.task import Task
 
 if typing.TYPE_CHECKING:
     from tf_adapters.encoders.encoder import Encoder
+    from tf_adapters.layers.banks.bank_layer import Part
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,8 +54,8 @@ class Head:
     # `train.calibrate` can fit it.
     temperature = 1.0
     has_temperature: typing.ClassVar[bool] = False
-    # Whether the head is a linear layer on one vector for each text. A bank
-    # supports only such heads.
+    # Whether the head is a linear layer on one vector for each text. The ONNX
+    # file of an encoder takes only the weights of such heads.
     is_linear: typing.ClassVar[bool] = False
     # Whether a Keras loss on the outputs needs `from_logits=True`.
     gives_logits: typing.ClassVar[bool] = False
@@ -103,6 +105,24 @@ class Head:
         `StatelessSeeds` in training, else `None`.
         """
         raise NotImplementedError
+
+    def bank_parts(self, layer: keras.layers.Layer) -> "list[Part]":
+        """Returns the layer's weights as parts of a bank.
+
+        See `tf_adapters.layers.banks`. A subclass that does not override this
+        can be used in single models only.
+
+        Args:
+            layer: A layer from `make_layer`.
+
+        Raises:
+            UserError: If a bank cannot hold the head. The message is the
+                reason.
+        """
+        raise UserError(
+            "A bank answers only with classes, several labels, numbers, tags "
+            "and spans."
+        )
 
     def attach(self, layer: keras.layers.Layer, encoder: Any) -> None:
         """Connects a layer from `make_layer` to an `AdaptedEncoder`."""

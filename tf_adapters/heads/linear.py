@@ -7,8 +7,12 @@ import keras
 from keras import ops
 
 from tf_adapters.common.checks import check_known
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
+from tf_adapters.layers.banks.bank_layer import Part
+from tf_adapters.layers.banks.heads import BankHidden
+from tf_adapters.layers.banks.heads import BankLinear
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.stateless_seeds import dropout
@@ -18,8 +22,6 @@ if typing.TYPE_CHECKING:
 
 READS = ("first_token", "pooled_output")
 HiddenLayer = typing.Literal["none", "tanh", "relu", "gelu"]
-# The output for padding, and for choices or windows that do not exist.
-ABSENT = -1e9
 
 
 def width_of(input_shape: Any) -> int:
@@ -165,6 +167,32 @@ class LinearLayer(DropoutAndLinearLayer):
         is_first = self.reads == "first_token"
         name = "first_token_output" if is_first else "pooled_output"
         return self.project(outputs[name], seeds)
+
+
+def bank_parts(layer: Any, reads: str) -> list[Part]:
+    """Returns the weights of a head's layer as parts of a bank.
+
+    Args:
+        layer: `DropoutAndLinearLayer`.
+        reads: What the head reads; see `Head`.
+
+    Raises:
+        UserError: If the layer is of another class.
+    """
+    if not isinstance(layer, DropoutAndLinearLayer):
+        raise UserError(
+            f"The head's layer, a {type(layer).__name__}, is not a "
+            "`DropoutAndLinearLayer`, so the head needs a `bank_parts`."
+        )
+    arrays = {"kernel": layer.kernel, "bias": layer.bias}
+    parts = [BankLinear.part(arrays, reads=reads)]
+    if layer.hidden_activation is not None:
+        arrays = {"kernel": layer.hidden_kernel, "bias": layer.hidden_bias}
+        hidden = BankHidden.part(
+            arrays, reads=reads, activation=layer.hidden_activation
+        )
+        parts.append(hidden)
+    return parts
 
 
 def check_reads(reads: str) -> None:

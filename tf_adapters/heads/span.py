@@ -17,9 +17,11 @@ from tf_adapters.heads import span_metrics
 from tf_adapters.heads import span_windows
 from tf_adapters.heads.head import Head
 from tf_adapters.heads.linear import HiddenLayer
+from tf_adapters.heads.linear import bank_parts
 from tf_adapters.heads.linear import hidden_options
 from tf_adapters.heads.registry import register
 from tf_adapters.heads.tokens import TokenLayer
+from tf_adapters.layers.banks.bank_layer import Part
 
 
 @register("span")
@@ -74,6 +76,10 @@ class Span(Head):
         return TokenLayer(
             2, self.dropout_rate, **hidden_options(self), name="head"
         )
+
+    def bank_parts(self, layer: Any) -> list[Part]:
+        """Returns the linear layer, and the dense layer if there is one."""
+        return bank_parts(layer, self.reads)
 
     def encode(
         self,

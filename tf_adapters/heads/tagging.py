@@ -24,10 +24,12 @@ from tf_adapters.heads.head import Head
 from tf_adapters.heads.labels import check_class_ids
 from tf_adapters.heads.labels import class_names
 from tf_adapters.heads.linear import HiddenLayer
+from tf_adapters.heads.linear import bank_parts
 from tf_adapters.heads.linear import hidden_options
 from tf_adapters.heads.registry import register
 from tf_adapters.heads.tokens import TokenLayer
 from tf_adapters.heads.vector_head import rounded
+from tf_adapters.layers.banks.bank_layer import Part
 
 if typing.TYPE_CHECKING:
     from tf_adapters.data.tokens.packer import Packer
@@ -86,6 +88,10 @@ class Tagging(Head):
             **hidden_options(self),
             name="head",
         )
+
+    def bank_parts(self, layer: Any) -> list[Part]:
+        """Returns the linear layer, and the dense layer if there is one."""
+        return bank_parts(layer, self.reads)
 
     def encode(
         self,

@@ -6,8 +6,8 @@ import keras
 from keras import ops
 
 from tf_adapters.common.types import Tensor
-from tf_adapters.heads.linear import ABSENT
 from tf_adapters.heads.linear import DropoutAndLinearLayer
+from tf_adapters.layers.banks.heads import ABSENT
 
 if TYPE_CHECKING:
     from tf_adapters.layers.stateless_seeds import StatelessSeeds

@@ -18,9 +18,11 @@ from tf_adapters.data.examples import encode_windows
 from tf_adapters.data.tokens.windows import Windows
 from tf_adapters.heads import metrics
 from tf_adapters.heads.head import Head
+from tf_adapters.heads.linear import bank_parts
 from tf_adapters.heads.linear import check_reads
 from tf_adapters.heads.linear import hidden_options
 from tf_adapters.heads.windows import WindowsLayer
+from tf_adapters.layers.banks.bank_layer import Part
 
 
 def rounded(probabilities: np.ndarray) -> np.ndarray:
@@ -113,6 +115,19 @@ class VectorHead(ValueHead):
             pooling=self.pooling,
             name="head",
         )
+
+    def bank_parts(self, layer: Any) -> list[Part]:
+        """Returns the linear layer, and the dense layer if there is one.
+
+        Raises:
+            UserError: If the head reads several windows of a text.
+        """
+        if self.windows > 1:
+            raise UserError(
+                "Its head pools the windows of a long text, and a bank reads "
+                "one input for each text."
+            )
+        return bank_parts(layer, self.reads)
 
     def encode(
         self,

@@ -138,5 +138,5 @@ def write_head(
 
 def table_of(encoder: Encoder) -> np.ndarray:
     """Returns an encoder's token embedding as a float32 array."""
-    table = encoder.backbone.token_embedding.embeddings
+    table = embeddings_of(encoder.backbone.token_embedding)
     return np.asarray(table, "float32")

@@ -146,6 +146,7 @@ def _find_trained(runs, folder):
                 for path in (*own, *others)
                 if finished_runs.is_of(run, path.parent)
                 and _saw_our_data(run, path)
+                and _has_adapters(run, path.parent)
             ),
             None,
         )
@@ -162,6 +163,18 @@ def _saw_our_data(run, path):
     theirs = earlier_runs.read_result(path.parent)
     # A merged adapter has its target's configuration but was not trained.
     return "merged" not in theirs and theirs.get("data_fingerprint") == ours
+
+
+def _has_adapters(run, folder):
+    """Returns whether a run has adapters, not only stored results."""
+    folders = _adapter_runs(run, folder)
+    return all((path / "adapter").is_dir() for path in folders)
+
+
+def _adapter_runs(run, folder):
+    """Returns the run folders of a run's tasks: its own, or one for each."""
+    several = len(run.metrics) > 1
+    return [folder / task for task in run.metrics] if several else [folder]
 
 
 def _train_missing(runs, folder, runner, processes):
@@ -184,11 +197,8 @@ def _with_adapters(config, runs, folders):
     """Returns the configuration of the fusion with its trained members."""
     adapters, encoder = [], config.encoder
     for run, folder in zip(runs, folders, strict=True):
-        several = len(run.metrics) > 1
-        adapters += [folder / task for task in run.metrics if several] or [
-            folder
-        ]
-        if several and run.config.method.train_encoder:
+        adapters += _adapter_runs(run, folder)
+        if len(run.metrics) > 1 and run.config.method.train_encoder:
             encoder = str(folder / "encoder")
     method = dataclasses.replace(
         config.method, adapters=tuple(map(str, adapters))

@@ -85,9 +85,13 @@ class TokenWeight(Float32Layer):
     def call(
         self, inputs: Tensor, seeds: "StatelessSeeds | None" = None
     ) -> Tensor:
-        kernel, bias = self.kernel, self.bias
-        if self.gates is not None:
-            gates = ops.cast(self.gates.call(seeds), kernel.dtype)
-            kernel = kernel * gates[:-1, None]
-            bias = bias * gates[-1:]
-        return dense(inputs, kernel, bias)
+        return dense(inputs, *self.gated_weights(seeds))
+
+    def gated_weights(
+        self, seeds: "StatelessSeeds | None" = None
+    ) -> tuple[Tensor, Tensor]:
+        """Returns kernel and bias, each times its gates if there are any."""
+        if self.gates is None:
+            return self.kernel, self.bias
+        gates = ops.cast(self.gates.call(seeds), self.kernel.dtype)
+        return self.kernel * gates[:-1, None], self.bias * gates[-1:]

@@ -16,8 +16,8 @@ class Context:
 
     Attributes:
         padding_mask: `(batch, tokens)`, 1 at tokens and 0 at padding.
-        adapter_ids: `(batch,)` integers, the adapter of a bank that each
-            example uses, or `None`.
+        adapter_rows: `(batch, columns)` integers, the rows of each example's
+            adapter in the layers of a bank, or `None`.
         seeds: `StatelessSeeds` in training, else `None`.
         block_input: `(batch, tokens, width)`. Input of the block.
         residual: `(batch, tokens, width)`. Input of the sublayer.
@@ -35,7 +35,7 @@ class Context:
     """
 
     padding_mask: Any
-    adapter_ids: Any = None
+    adapter_rows: Any = None
     seeds: StatelessSeeds | None = None
     block_input: Any = None
     residual: Any = None

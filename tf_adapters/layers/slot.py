@@ -7,6 +7,9 @@ from typing import Any
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers.float32_layer import Float32Layer
 
+if typing.TYPE_CHECKING:
+    from tf_adapters.layers.banks.bank_layer import Part
+
 # The places of a block. The projections are attention's query, key, value and
 # output, and the two of the feed-forward network.
 Projection = typing.Literal[
@@ -82,6 +85,22 @@ class Slot(Float32Layer):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.has_own_name = kwargs.get("name") is not None
+
+    def bank_parts(self) -> "list[Part]":
+        """Returns the weights as parts of a bank.
+
+        In a bank, many adapters share a place; see `tf_adapters.layers.banks`.
+        A subclass that does not override this can be used in single models
+        only.
+
+        Raises:
+            UserError: If a bank cannot hold the slot. The message is the
+                reason.
+        """
+        raise UserError(
+            f"The class {type(self).__name__} does not define `bank_parts`, "
+            "the form of its weights in a bank."
+        )
 
     @property
     def is_merged(self) -> bool:

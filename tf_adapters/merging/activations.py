@@ -9,9 +9,9 @@ import keras
 import numpy as np
 
 from tf_adapters.common.types import Tensor
+from tf_adapters.layers import bottleneck_reads
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.slot import Slot
-from tf_adapters.methods.support import bottleneck_slots
 from tf_adapters.methods.support.bottleneck_slots import BottleneckSlot
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.encoder_model import as_sequences
@@ -41,7 +41,7 @@ class UnitsProbe(Slot):
         context: Context | None = None,
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        read = bottleneck_slots.read(self.slot.reads, x, context)
+        read = bottleneck_reads.read(self.slot.reads, x, context)
         units = self.slot.delta.activations(read)
         x, _ = self.slot(x, context=context, training=training)
         return x, {"units": units}

@@ -12,6 +12,8 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers.adapter_bias import TokenWeight
 from tf_adapters.layers.adapter_bias import Vector
+from tf_adapters.layers.banks.bank_layer import Part
+from tf_adapters.layers.banks.branches import BankShift
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.hard_concrete import HardConcreteGates
 from tf_adapters.layers.slot import Slot
@@ -251,3 +253,17 @@ class Shift(SlotGivenLayers):
             getattr(context, self.alpha_input), seeds=context.seeds
         )
         return x + weight * vector, {"alpha": weight}
+
+    def bank_parts(self) -> list[Part]:
+        """Returns the vector, and the weights of `alpha`.
+
+        Without `alpha`, they are a kernel of zeros and a bias of 1.
+        """
+        vector, reads = self.vector.call(), self.alpha_input
+        if self.alpha is None:
+            kernel, bias = np.zeros((vector.shape[0], 1)), np.ones(1)
+            reads = "residual"
+        else:
+            kernel, bias = self.alpha.gated_weights()
+        arrays = {"vector": vector, "kernel": kernel, "bias": bias}
+        return [BankShift.part(arrays, reads=reads)]

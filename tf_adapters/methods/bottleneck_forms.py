@@ -11,6 +11,9 @@ from keras import ops
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
+from tf_adapters.layers import bottleneck_reads
+from tf_adapters.layers.banks.bank_layer import Part
+from tf_adapters.layers.banks.branches import BankBottleneck
 from tf_adapters.layers.bottleneck import Bottleneck
 from tf_adapters.layers.bottleneck import Initialization
 from tf_adapters.layers.context import Context
@@ -234,7 +237,7 @@ class FormSlot(SlotOfLayers):
         if form.parallel:
             return context.residual, output, total
         if form.pretrained_norm in ("before", "both"):
-            read = bottleneck_slots.read("normed_output", output, context)
+            read = bottleneck_reads.read("normed_output", output, context)
             return x if behind else read, output, total
         return output, output, total
 
@@ -259,6 +262,50 @@ class FormSlot(SlotOfLayers):
             return x
         # PyTorch's default epsilon.
         return layer_norm(x, *self.norms[place], 1e-5)
+
+    def bank_parts(self) -> list[Part]:
+        """Returns the bottleneck, whose up-projection includes the scaling.
+
+        Raises:
+            UserError: If the form is not a bottleneck that is added to the
+                sublayer's output, before the pretrained norm.
+        """
+        form, layer = self.form, self.delta
+        self._check_is_added_before_the_norm()
+        factor = form.scaling
+        if self.factor is not None:
+            factor = ops.convert_to_tensor(self.factor)
+        arrays = {
+            "down_kernel": layer.down_kernel,
+            "down_bias": layer.down_bias,
+            "up_kernel": layer.up_kernel * factor,
+            "up_bias": layer.up_bias * factor,
+        }
+        reads = "sublayer_output"
+        if form.pretrained_norm == "both":
+            reads = "normed_output"
+        if form.parallel:
+            reads = "residual"
+        return [
+            BankBottleneck.part(arrays, reads=reads, activation=form.activation)
+        ]
+
+    def _check_is_added_before_the_norm(self) -> None:
+        expected = {
+            "pretrained_norm": ("both", "after"),
+            "residual": ("sublayer_output",),
+            "new_norm": ("none",),
+            "combine": ("add",),
+            "num_hidden_layers": (1,),
+            "use_gating": (False,),
+        }
+        for name, values in expected.items():
+            received = getattr(self.form, name)
+            if received not in values:
+                raise UserError(
+                    f"A bank needs `{name}` to be "
+                    f"{' or '.join(map(repr, values))}. Received: {received!r}."
+                )
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}

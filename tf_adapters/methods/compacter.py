@@ -12,6 +12,9 @@ from keras import ops
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
+from tf_adapters.layers import bottleneck_reads
+from tf_adapters.layers.banks.bank_layer import Part
+from tf_adapters.layers.banks.branches import BankBottleneck
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
@@ -134,7 +137,7 @@ class CompacterSlot(SlotGivenLayers):
 
     Args:
         factors: `KroneckerFactors`, shared by all slots.
-        reads: Input of the bottleneck, one of `bottleneck_slots.Reads`.
+        reads: Input of the bottleneck, one of `bottleneck_reads.Reads`.
         units: Integer. Bottleneck width `m`, a multiple of the order.
         activation: Name of `f`.
         rank: Integer. Rank of the second factor of each product. Defaults to
@@ -191,10 +194,25 @@ class CompacterSlot(SlotGivenLayers):
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         hidden = dense(
-            bottleneck_slots.read(self.reads, x, context),
+            bottleneck_reads.read(self.reads, x, context),
             self.factors.kernel(self.down_left, self.down_right),
             self.down_bias,
             self._activation,
         )
         kernel = self.factors.kernel(self.up_left, self.up_right)
         return x + dense(hidden, kernel, self.up_bias), {}
+
+    def bank_parts(self) -> list[Part]:
+        """Returns the bottleneck with its kernels multiplied out."""
+        kernel = self.factors.kernel
+        arrays = {
+            "down_kernel": kernel(self.down_left, self.down_right),
+            "down_bias": self.down_bias,
+            "up_kernel": kernel(self.up_left, self.up_right),
+            "up_bias": self.up_bias,
+        }
+        return [
+            BankBottleneck.part(
+                arrays, reads=self.reads, activation=self.activation
+            )
+        ]

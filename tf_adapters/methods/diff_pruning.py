@@ -73,6 +73,11 @@ class DiffPruning(Method):
     last_phase: float = 0.5
     last_phase_learning_rate_multiplier: float = 5.0
 
+    not_in_bank = (
+        "It changes all weights of the encoder, which the adapters of a bank "
+        "share."
+    )
+
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("share", "last_phase"):

@@ -8,6 +8,7 @@ import keras
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
+from tf_adapters.layers import bottleneck_reads
 from tf_adapters.layers.activations import Activation
 from tf_adapters.layers.adapter_fusion import AdapterFusion
 from tf_adapters.layers.adapter_fusion import FusionStart
@@ -71,6 +72,8 @@ class Fusion(Method):
     subset: int | None = None
     leave_out: tuple[int, ...] = ()
 
+    not_in_bank = "It combines adapters of its own."
+
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
         """Returns one dict of slots for each block."""
         self._check_subset()
@@ -115,7 +118,7 @@ class FusionSlot(SlotOfLayers):
 
     Args:
         reads: Input of the members and the query, one of
-            `bottleneck_slots.Reads`.
+            `bottleneck_reads.Reads`.
         num_adapters: See `AdapterFusion`.
         units: See `AdapterFusion`.
         activation: See `AdapterFusion`.
@@ -158,7 +161,7 @@ class FusionSlot(SlotOfLayers):
         if self.subset is not None and context.seeds is not None:
             chosen = self._draw(context.seeds)
         fused, weights = self.fusion(
-            bottleneck_slots.read(self.reads, x, context),
+            bottleneck_reads.read(self.reads, x, context),
             chosen=chosen,
             training=training,
         )

@@ -11,6 +11,8 @@ from keras import ops
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.types import Tensor
+from tf_adapters.layers.banks.bank_layer import Part
+from tf_adapters.layers.banks.projections import BankRescale
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.method import EncoderShape
@@ -103,3 +105,7 @@ class Rescale(Slot):
         if self.side == "input":
             return project(x * vector)
         return project(x) * vector
+
+    def bank_parts(self) -> list[Part]:
+        """Returns the vector."""
+        return [BankRescale.part({"vector": self.vector}, side=self.side)]

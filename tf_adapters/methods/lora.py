@@ -12,6 +12,8 @@ from keras import ops
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
+from tf_adapters.layers.banks.bank_layer import Part
+from tf_adapters.layers.banks.projections import BankLowRank
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.gate import TextGate
@@ -180,6 +182,20 @@ class LoRAUpdate(Slot):
         factor = self.scale if factor is None else factor
         down = dense(dropout(x, self.dropout_rate, seeds), self.down_kernel)
         return dense(factor * down, self.up_kernel)
+
+    def bank_parts(self) -> list[Part]:
+        """Returns `A`, and `B` times `alpha / rank`.
+
+        Raises:
+            UserError: If a gate replaces `alpha / rank`.
+        """
+        if self.use_gating:
+            raise UserError("A bank has no gates. Received: use_gating=True")
+        arrays = {
+            "down_kernel": self.down_kernel,
+            "up_kernel": self.up_kernel * self.scale,
+        }
+        return [BankLowRank.part(arrays)]
 
     def folded(self, kernel: Tensor) -> Tensor:
         """Returns `W + (alpha / rank) A B`, of the shape of the kernel `W`."""

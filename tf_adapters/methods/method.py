@@ -100,11 +100,14 @@ class Method:
     # Number of positions by which the text is shifted, to make room for vectors
     # before it.
     position_offset = 0
-    # How banks and fusions stack the trained weights: a key of
+    # How fusions stack the trained weights: a key of
     # `bottleneck_slots.PLACEMENTS`, for a method that has the settings of
-    # `Pfeiffer` and puts `BottleneckSlot`s at those places. `None` if banks and
-    # fusions do not support the method.
+    # `Pfeiffer` and puts `BottleneckSlot`s at those places. `None` if fusions
+    # do not support the method.
     stacks_as = None
+    # The reason why banks do not support the method, a sentence. Empty if its
+    # slots define `Slot.bank_parts`, and it trains no kernels of the encoder.
+    not_in_bank = ""
 
     def __new__(cls, *args: Any, **settings: Any) -> typing.Self:
         dataclass_config.check_fields(cls, settings)

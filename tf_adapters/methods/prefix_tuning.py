@@ -11,6 +11,8 @@ from keras import ops
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
+from tf_adapters.layers.banks.bank_layer import Part
+from tf_adapters.layers.banks.prefixes import BankPrefix
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
@@ -228,6 +230,19 @@ class Prefix(SlotGivenLayers):
         )
         keys = ops.concatenate([added[0], keys], axis=1)
         return keys, ops.concatenate([added[1], values], axis=1), mask
+
+    def bank_parts(self) -> list[Part]:
+        """Returns the keys and values, which a network may compute.
+
+        Raises:
+            UserError: If a gate multiplies them.
+        """
+        if self.use_gating:
+            raise UserError("A bank has no gates. Received: use_gating=True")
+        keys, values = self.vectors.call(self.block)
+        mask = ops.ones((self.vectors.length,))
+        arrays = {"keys": keys, "values": values, "mask": mask}
+        return [BankPrefix.part(arrays)]
 
     def _of_each_text(
         self, vectors: Tensor, keys: Tensor, context: Context

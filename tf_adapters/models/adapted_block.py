@@ -24,8 +24,8 @@ from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
 from tf_adapters.layers.attention import NoPositions
 from tf_adapters.layers.attention import attention
-from tf_adapters.layers.bank import BankNorm
-from tf_adapters.layers.bank import norm_weights
+from tf_adapters.layers.banks.norms import BankNorm
+from tf_adapters.layers.banks.norms import norm_weights
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
@@ -142,7 +142,7 @@ class AdaptedBlock(Float32Layer):
 
         Args:
             x: `(batch, tokens, width)`.
-            context: `Context` with `padding_mask`, `adapter_ids` and `seeds`.
+            context: `Context` with `padding_mask`, `adapter_rows` and `seeds`.
             first_token_only: Whether to compute position 0 only. The result is
                 exact, because keys and values still include every token.
             training: Whether to run the slots in training mode.
@@ -210,7 +210,7 @@ class AdaptedBlock(Float32Layer):
         norm = getattr(self, f"{sublayer}_norm")
         if norm is None:
             return lambda value: value
-        gamma, beta = norm_weights(norm, context.adapter_ids)
+        gamma, beta = norm_weights(norm, context.adapter_rows)
         return lambda value: layer_norm(value, gamma, beta, self.epsilon)
 
     def _read(self, sublayer: str, x: Tensor, context: Context) -> Tensor:

@@ -11,7 +11,7 @@ import typing
 from keras import ops
 
 from tf_adapters.common.types import Tensor
-from tf_adapters.layers.bank import norm_weights
+from tf_adapters.layers.banks.norms import norm_weights
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.normalization import layer_norm
@@ -47,7 +47,7 @@ def embed(
         x = encoder.embeddings({name: inputs[name] for name in names})
     if encoder.counts_positions:
         x = _from_first_token(encoder, x, context.padding_mask)
-    gamma, beta = norm_weights(encoder.embedding_norm, context.adapter_ids)
+    gamma, beta = norm_weights(encoder.embedding_norm, context.adapter_rows)
     x = layer_norm(x, gamma, beta, encoder.epsilon)
     x = dropout(x, encoder.hidden_dropout, context.seeds)
     if encoder.projection is not None:

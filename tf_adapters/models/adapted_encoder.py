@@ -16,8 +16,8 @@ from keras import ops
 
 from tf_adapters.common.types import Tensor
 from tf_adapters.encoders import quantization
-from tf_adapters.layers.bank import BankNorm
-from tf_adapters.layers.bank import norm_weights
+from tf_adapters.layers.banks.norms import BankNorm
+from tf_adapters.layers.banks.norms import norm_weights
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
@@ -47,8 +47,8 @@ class AdaptedEncoder(Float32Layer):
             slot may be used several times. `None` (default) adds no slots.
         use_dropout: Whether to apply the encoder's own dropout in training, as
             all five papers do. Defaults to `True`.
-        norms: List of built `BankNorm`s that replace the encoder's norms, in
-            the order of `norms()`, or `None` (default).
+        norms: List of `BankNorm`s or layer norms that replace the encoder's
+            norms, in the order of `norms()`, or `None` (default).
         embedding_slots: Dict from `word_embeddings` and `embeddings` to `Slot`,
             or `None` (default).
         position_offset: Integer. Number of positions to shift texts by, to make
@@ -58,9 +58,9 @@ class AdaptedEncoder(Float32Layer):
     Call arguments:
         inputs: Dict of integer tensors `(batch, tokens)`: `token_ids`,
             `padding_mask`, and `segment_ids` if the backbone takes them;
-            optionally `adapter_ids` of shape `(batch,)`, and
-            `hidden_state_<n>`, `(batch, tokens, width)`: the output of the
-            first `n` blocks, which are then not computed.
+            optionally `adapter_rows`, see `Context`, and `hidden_state_<n>`,
+            `(batch, tokens, width)`: the output of the first `n` blocks, which
+            are then not computed.
         training: Whether to run dropout and slots in training mode.
         seed: Integer tensor of shape `(2,)`, required in training: see
             `StatelessSeeds`.
@@ -240,7 +240,7 @@ class AdaptedEncoder(Float32Layer):
         seeds = StatelessSeeds(seed) if training else None
         # The mask may be boolean; counting added tokens needs integers.
         mask = ops.cast(inputs["padding_mask"], "int32")
-        context = Context(mask, inputs.get("adapter_ids"), seeds)
+        context = Context(mask, inputs.get("adapter_rows"), seeds)
         x, context = adapted_embeddings.embed(self, inputs, context, training)
         first, given = frozen_blocks.given_state(inputs)
         if given is not None:
@@ -264,7 +264,7 @@ class AdaptedEncoder(Float32Layer):
             hidden_states.append(x)
             probes.append(block_probes)
         if self.final_norm is not None:
-            gamma, beta = norm_weights(self.final_norm, context.adapter_ids)
+            gamma, beta = norm_weights(self.final_norm, context.adapter_rows)
             x = layer_norm(x, gamma, beta, self.epsilon)
             hidden_states[-1] = x
         outputs = {

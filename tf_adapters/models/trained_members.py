@@ -90,9 +90,7 @@ def read_members(
         )
     with_heads = with_heads or [True] * len(adapters)
     members = [
-        read_member(adapter, encoder, with_head)
-        if isinstance(adapter, str | Path)
-        else member_of_model(adapter, encoder, with_head)
+        as_member(adapter, encoder, with_head)
         for adapter, with_head in zip(adapters, with_heads, strict=True)
     ]
     paths = list(map(_path_of, adapters, members))
@@ -180,6 +178,17 @@ def read_member(
         is_stacked=bool(read.config.get("below")),
         address=read.stored.address,
     )
+
+
+def as_member(
+    adapter: str | Path | AdapterModel,
+    encoder: Encoder,
+    with_head: bool = True,
+) -> Member:
+    """Returns the `Member` in a folder or a model; see `read_members`."""
+    if isinstance(adapter, str | Path):
+        return read_member(adapter, encoder, with_head)
+    return member_of_model(adapter, encoder, with_head)
 
 
 def member_of_model(

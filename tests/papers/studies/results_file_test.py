@@ -1,6 +1,7 @@
 """Tests the file with the results of finished runs."""
 
 import json
+import pathlib
 import shutil
 
 import pytest
@@ -8,8 +9,14 @@ import pytest
 from tests.fixtures import studies
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.papers.studies import study as study_lib
+from tf_adapters.papers.studies.grid import declaration
+from tf_adapters.papers.studies.grid import plan as study_plan
+from tf_adapters.papers.studies.results_file import ResultsFile
+
+STORED = pathlib.Path(__file__).parents[3] / "docs" / "results"
 
 LAYER = {"data": {"data_dir": "/some/data"}, "train": {}}
+ONE_SEED = {**studies.STUDY["grid"], "seed": [0]}
 
 
 def _run(path, file, layer=LAYER, **changes):
@@ -52,7 +59,7 @@ def test_a_row_has_the_settings_and_no_path_of_the_machine(tmp_path):
 def test_an_encoder_of_this_machine_is_not_stored(tmp_path, capsys):
     (tmp_path / "encoder").mkdir()
     base = {"encoder": str(tmp_path / "encoder")}
-    path = studies.write(tmp_path, base=base)
+    path = studies.write(tmp_path, base=base, grid=ONE_SEED)
     _run(path, tmp_path / "demo.jsonl")
     assert not (tmp_path / "demo.jsonl").exists()
     said = "`settings.encoder` is a path of this machine."
@@ -73,11 +80,11 @@ def test_other_settings_are_trained(tmp_path):
 
 
 def test_runs_finished_before_are_added(tmp_path):
-    path, file = studies.write(tmp_path), tmp_path / "demo.jsonl"
+    path, file = studies.write(tmp_path, grid=ONE_SEED), tmp_path / "demo.jsonl"
     runner = studies.FakeRunner(studies.score)
     study_lib.run_studies(studies.options(path), LAYER, runner)
     assert _run(path, file, report=True) == []
-    assert len(file.read_text().splitlines()) == 12
+    assert len(file.read_text().splitlines()) == 4
 
 
 def _damaged(lines):
@@ -93,7 +100,7 @@ def _damaged(lines):
 
 @pytest.mark.parametrize("kind", ["cut off", "a key", "a number", "twice"])
 def test_a_damaged_row_is_an_error(tmp_path, kind):
-    path, file = studies.write(tmp_path), tmp_path / "demo.jsonl"
+    path, file = studies.write(tmp_path, grid=ONE_SEED), tmp_path / "demo.jsonl"
     _run(path, file)
     lines = file.read_text().splitlines()
     damaged, why = _damaged(lines)[kind]
@@ -103,9 +110,20 @@ def test_a_damaged_row_is_an_error(tmp_path, kind):
 
 
 def test_a_last_line_without_an_end_is_completed(tmp_path):
-    path, file = studies.write(tmp_path), tmp_path / "demo.jsonl"
+    path, file = studies.write(tmp_path, grid=ONE_SEED), tmp_path / "demo.jsonl"
     _run(path, file)
     rows = file.read_text().splitlines()
     file.write_text("\n".join(rows[:-1]))
     _run(path, file, report=True)
     assert file.read_text().splitlines() == rows
+
+
+@pytest.mark.parametrize(
+    "path", sorted(STORED.glob("*.jsonl")), ids=lambda path: path.stem
+)
+def test_published_results_are_those_of_the_studys_runs(tmp_path, path):
+    """A change to a study or a preset must not leave its results behind."""
+    _, runs = study_plan.load_study(declaration.find_study(path.stem))
+    ResultsFile(path).restore(runs, tmp_path)
+    ids = {json.loads(line)["run"] for line in path.read_text().splitlines()}
+    assert {folder.name for folder in tmp_path.iterdir()} == ids

@@ -8,7 +8,10 @@ import keras
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
+from tf_adapters.layers import bottleneck_reads
 from tf_adapters.layers import mixout
+from tf_adapters.layers.banks.bank_layer import Part
+from tf_adapters.layers.banks.branches import BankBottleneck
 from tf_adapters.layers.bottleneck import Bottleneck
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.slot import Slot
@@ -21,12 +24,6 @@ WEIGHTS = ("down_kernel", "down_bias", "up_kernel", "up_bias")
 # For each of these weights, the axis with one entry for each unit.
 UNITS_AXIS = {"down_kernel": 1, "down_bias": 0, "up_kernel": 0}
 
-# The input of a bottleneck: the sublayer's output before residual and norm, its
-# output after residual and norm, or its input. Pre-norm blocks have no norm
-# after a sublayer: there, "normed_output" is the same as "sublayer_output", and
-# "residual" is the input before the norm that precedes the sublayer.
-Reads = typing.Literal["sublayer_output", "normed_output", "residual"]
-
 # The places of each paper's bottlenecks, and their input.
 PLACEMENTS = {
     "houlsby": (("after_attention", "after_ffn"), "sublayer_output"),
@@ -34,25 +31,12 @@ PLACEMENTS = {
 }
 
 
-def read(name: str, x: Tensor, context: Context) -> Tensor:
-    """Returns the input of a bottleneck, of the shape of `x`.
-
-    Args:
-        name: One of `Reads`.
-        x: `(batch, tokens, width)` sublayer output, after its dropout.
-        context: `Context`.
-    """
-    if name == "normed_output" and context.norm is not None:
-        return context.norm(x + context.residual)
-    return context.residual if name == "residual" else x
-
-
 @keras.saving.register_keras_serializable("tf_adapters")
 class BottleneckSlot(SlotOfLayers):
     """Slot that adds a bottleneck's output to `x`.
 
     Args:
-        reads: Input of the bottleneck, one of `Reads`.
+        reads: Input of the bottleneck, one of `bottleneck_reads.Reads`.
         units: See `Bottleneck`.
         activation: See `Bottleneck`.
         initialization: See `Bottleneck`.
@@ -70,7 +54,7 @@ class BottleneckSlot(SlotOfLayers):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        check_known("reads", reads, typing.get_args(Reads))
+        check_known("reads", reads, typing.get_args(bottleneck_reads.Reads))
         self.reads = reads
         self.delta = Bottleneck(
             units, activation, initialization, init_stddev, name="delta"
@@ -82,7 +66,17 @@ class BottleneckSlot(SlotOfLayers):
         context: Context | None = None,
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        return x + self.delta(read(self.reads, x, context)), {}
+        return x + self.delta(bottleneck_reads.read(self.reads, x, context)), {}
+
+    def bank_parts(self) -> list[Part]:
+        """Returns the bottleneck."""
+        layer = self.delta
+        arrays = {name: getattr(layer, name) for name in WEIGHTS}
+        return [
+            BankBottleneck.part(
+                arrays, reads=self.reads, activation=layer.activation
+            )
+        ]
 
 
 def settle_width(method: Any, default_factor: float) -> None:

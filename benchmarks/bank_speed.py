@@ -1,0 +1,265 @@
+"""A bank of many adapters compared with the bare encoder.
+
+    python benchmarks/bank_speed.py
+    python benchmarks/bank_speed.py --kinds=pfeiffer --adapters=8,1000
+
+Texts a second on `minilm` with heads of two labels, float32. The adapters are
+of the given methods in turn; their weights are random. A batch asks for
+
+- distinct: a different adapter for each text, as far as there are so many;
+- uniform, zipf: adapters drawn uniformly, or with exponent 1.1;
+- identical: one adapter for all texts.
+
+All of them and the bare encoder take turns; a ratio is texts a second of the
+bank over those of the encoder with a head alone, its spread is over the turns.
+
+The second table is about one bottleneck in each of these batches: its products
+with kernels that are copied for each text, as the bank computes them, and with
+texts sorted by adapter, a product for each adapter.
+"""
+
+import argparse
+import os
+from pathlib import Path
+import sys
+import time
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # As train.py does.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import numpy as np  # noqa: E402
+
+KINDS = "pfeiffer,lora,ia3,adapter_bias,prefix_tuning,houlsby"
+SETTINGS = {
+    "pfeiffer": {"units": 64},
+    "houlsby": {"units": 16},
+    "prefix_tuning": {"prefix_length": 8, "hidden_units": 0},
+}
+WORKLOADS = ("distinct", "uniform", "zipf", "identical")
+
+
+def draw(workload, adapters, batch, generator):
+    """Returns the number of each text's adapter, `(batch,)`."""
+    if workload == "identical":
+        return np.zeros(batch, "int32")
+    if workload == "distinct":
+        return generator.permutation(np.arange(batch) % adapters)
+    weights = np.arange(1, adapters + 1) ** (-1.1 if workload == "zipf" else 0)
+    return generator.choice(adapters, batch, p=weights / weights.sum())
+
+
+def seconds_of(call):
+    """Returns how long a call takes."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def make_models(encoder, kinds):
+    """Returns a model of each kind, with weights that matter."""
+    import tf_adapters
+
+    head = tf_adapters.heads.Classification(("no", "yes"))
+    models = []
+    for kind in kinds:
+        method = tf_adapters.methods.METHODS[kind](**SETTINGS.get(kind, {}))
+        models.append(tf_adapters.adapt(encoder, method, head, name=kind))
+    return models
+
+
+def measure_bank(arguments):
+    """Prints the first table."""
+    import tensorflow as tf
+
+    import tf_adapters
+
+    encoder, _ = tf_adapters.load_encoder("minilm")
+    models = make_models(encoder, arguments.kinds.split(","))
+    (alone,) = make_models(encoder, ["head_only"])
+    bare = tf.function(lambda features: alone(features, training=False))
+    bank = tf_adapters.load_bank(models[:1], encoder, capacity=1000)
+    bank.remove(models[0].name)
+    generator = np.random.default_rng(0)
+    for adapters in map(int, arguments.adapters.split(",")):
+        seconds = seconds_of(lambda n=adapters: fill(bank, models, n))
+        ask = tf.function(lambda inputs: bank(inputs, training=False))
+        size = bank.num_bytes() / 1e6
+        print(
+            f"{adapters} adapters: {size:.0f} MB of rows; filled in "
+            f"{seconds:.1f} s",
+            file=sys.stderr,
+        )
+        for tokens in map(int, arguments.tokens.split(",")):
+            calls = {
+                workload: (ask, inputs_of(draw_ids, tokens, arguments.batch))
+                for workload in WORKLOADS
+                for draw_ids in [
+                    lambda w=workload, n=adapters: ids_of(
+                        bank, draw(w, n, arguments.batch, generator)
+                    )
+                ]
+            }
+            calls["bare"] = bare, inputs_of(None, tokens, arguments.batch)
+            report(adapters, tokens, time_all(calls, arguments), arguments)
+
+
+def fill(bank, models, adapters):
+    """Adds adapters until there are so many."""
+    for number in range(len(bank.names), adapters):
+        bank.add(models[number % len(models)], name=f"adapter_{number}")
+
+
+def ids_of(bank, numbers):
+    """Returns the indices of adapters in the bank."""
+    with bank.using([f"adapter_{number}" for number in numbers]) as used:
+        return used.adapter_ids
+
+
+def inputs_of(draw_ids, tokens, batch):
+    """Returns a function that makes the inputs of a batch."""
+    import tensorflow as tf
+
+    generator = np.random.default_rng(1)
+    ids = generator.integers(1000, 2000, (batch, tokens)).astype("int32")
+    features = {
+        "token_ids": tf.constant(ids),
+        "padding_mask": tf.ones_like(ids),
+        "segment_ids": tf.zeros_like(ids),
+    }
+    if draw_ids is None:
+        return lambda: features
+    return lambda: {**features, "adapter_ids": tf.constant(draw_ids(), "int32")}
+
+
+def time_all(calls, arguments):
+    """Returns {name: seconds a batch, one a turn}; the calls take turns."""
+    seconds = {}
+    for turn in range(arguments.turns + 1):
+        for name, (call, make) in calls.items():
+            batches = [make() for _ in range(arguments.steps)]
+
+            def run(call=call, batches=batches):
+                for batch in batches:
+                    np.asarray(call(batch))
+
+            value = seconds_of(run) / arguments.steps
+            if turn:  # The first turn builds graphs and fills caches.
+                seconds.setdefault(name, []).append(value)
+    return {name: np.array(values) for name, values in seconds.items()}
+
+
+def report(adapters, tokens, seconds, arguments):
+    """Prints a line of the first table for each workload."""
+    bare = seconds.pop("bare")
+    for workload, values in seconds.items():
+        low, middle, high = np.quantile(bare / values, [0.25, 0.5, 0.75])
+        print(
+            f"| {adapters} | {tokens} | {workload} | "
+            f"{arguments.batch / np.median(values):.0f} | "
+            f"{arguments.batch / np.median(bare):.0f} | {middle:.2f} | "
+            f"{low:.2f}-{high:.2f} |",
+            flush=True,
+        )
+
+
+def measure_products(arguments):
+    """Prints the second table."""
+    import tensorflow as tf
+
+    generator = np.random.default_rng(0)
+    adapters = max(map(int, arguments.adapters.split(",")))
+    for units in (8, 64):
+        kernels = [
+            tf.Variable(generator.normal(size=shape).astype("float32"))
+            for shape in ((adapters, 384, units), (adapters, units, 384))
+        ]
+        for tokens in map(int, arguments.tokens.split(",")):
+            x = generator.normal(size=(arguments.batch, tokens, 384))
+            x = tf.constant(x, "float32")
+            for workload in WORKLOADS:
+                rows = draw(workload, adapters, arguments.batch, generator)
+                inputs = x, tf.constant(rows, "int32")
+                print_products(units, tokens, workload, kernels, inputs)
+
+
+def print_products(units, tokens, workload, kernels, inputs, repeats=30):
+    """Prints the time of the two ways to multiply, in milliseconds."""
+    import tensorflow as tf
+
+    numbers = []
+    for way in (copied, in_segments):
+        call = tf.function(lambda x, rows, w=way: w(kernels, x, rows))
+        np.asarray(call(*inputs))
+        times = [
+            seconds_of(lambda c=call: np.asarray(c(*inputs)))
+            for _ in range(repeats)
+        ]
+        numbers.append(1e3 * np.median(times))
+    distinct = len(np.unique(inputs[1]))
+    print(
+        f"| {units} | {tokens} | {workload} | {distinct} | "
+        f"{numbers[0]:.2f} | {numbers[1]:.2f} |",
+        flush=True,
+    )
+
+
+def copied(kernels, x, rows):
+    """Multiplies each text by a copy of its adapter's kernels."""
+    import tensorflow as tf
+
+    for kernel in kernels:
+        x = tf.matmul(x, kernel.sparse_read(rows))
+    return x
+
+
+def in_segments(kernels, x, rows):
+    """Sorts texts by adapter, and multiplies the texts of each at once."""
+    import tensorflow as tf
+
+    order = tf.argsort(rows)
+    distinct, _, counts = tf.unique_with_counts(tf.gather(rows, order))
+    x, ends = tf.gather(x, order), tf.cumsum(counts)
+    tokens, width = x.shape[1:]
+    found = tf.TensorArray(
+        tf.float32, tf.size(distinct), element_shape=[None, tokens, width]
+    )
+
+    def segment(i, found):
+        part = tf.reshape(x[ends[i] - counts[i] : ends[i]], (-1, width))
+        for kernel in kernels:
+            part = tf.matmul(part, kernel.sparse_read(distinct[i]))
+        return i + 1, found.write(i, tf.reshape(part, (-1, tokens, width)))
+
+    _, found = tf.while_loop(
+        lambda i, _: i < tf.size(distinct), segment, (0, found)
+    )
+    return tf.gather(found.concat(), tf.argsort(order))
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--adapters", default="1,8,100,1000")
+    parser.add_argument("--kinds", default=KINDS)
+    parser.add_argument("--tokens", default="32,128")
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=2)
+    arguments = parser.parse_args()
+    print(
+        "| adapters | tokens | batch | bank, texts/s | encoder, texts/s | "
+        "ratio | middle half |\n" + "|---" * 7 + "|"
+    )
+    measure_bank(arguments)
+    print(
+        "\n| width | tokens | batch | adapters in it | copied, ms | sorted, ms "
+        "|\n" + "|---" * 6 + "|"
+    )
+    measure_products(arguments)
+
+
+if __name__ == "__main__":
+    main()

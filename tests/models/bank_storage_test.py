@@ -1,0 +1,233 @@
+"""Adds, replaces and removes adapters of a bank that is in use."""
+
+import threading
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import tiny
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.models.adapter_model import adapt
+from tf_adapters.models.bank_entries import BankEntries
+from tf_adapters.models.bank_model import load_bank
+from tf_adapters.models.saving import AdapterError
+
+pytestmark = pytest.mark.integration
+
+HEAD = heads.Classification(("no", "yes"))
+PFEIFFER = methods.Pfeiffer(units=9)
+WIDTH, BLOCKS, FFN_WIDTH = tiny.WIDTH, tiny.BLOCKS, tiny.FFN_WIDTH
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return tiny.encoder()
+
+
+@pytest.fixture(scope="module")
+def features(encoder):
+    return tiny.batch(encoder, size=2)
+
+
+def _model(encoder, name, method=PFEIFFER, head=HEAD):
+    model = adapt(encoder, method, head, name=name)
+    for variable in model.trained_variables().values():
+        tiny.randomize([variable], seed=sum(map(ord, name + variable.path)))
+    return model
+
+
+def _ask(bank, features, names):
+    with bank.using(names) as used:
+        ids = used.adapter_ids
+        return np.asarray(bank({**features, "adapter_ids": ids}))
+
+
+def _is_alone(bank, features, *models):
+    names = [model.name for model in models]
+    with bank.using(names) as used:
+        ids = used.adapter_ids
+        found = used.split(bank({**features, "adapter_ids": ids}))
+    for row, model in enumerate(models):
+        expected = np.asarray(model(features))[row]
+        np.testing.assert_allclose(found[row], expected, atol=1e-5)
+
+
+def test_to_add_replace_and_remove_traces_nothing(encoder, features):
+    one, two = _model(encoder, "one"), _model(encoder, "two")
+    lora = _model(encoder, "lora", methods.LoRA())
+    bank = load_bank([one, lora], encoder, capacity=4)
+    bank.reserve(4)
+    traces = []
+
+    @tf.function
+    def ask(inputs):
+        traces.append(1)
+        return bank(inputs)
+
+    def answers(*names):
+        with bank.using(names) as used:
+            ids = tf.constant(used.adapter_ids)
+            found = ask({**features, "adapter_ids": ids})
+        return found[:, :2]
+
+    def expected(*models):
+        found = [model(features)[row] for row, model in enumerate(models)]
+        return np.stack(found)
+
+    np.testing.assert_allclose(
+        answers("lora", "one"), expected(lora, one), atol=1e-5
+    )
+    bank.add(two)
+    bank.add(_model(encoder, "four", methods.LoRA(rank=3)))
+    np.testing.assert_allclose(
+        answers("two", "lora"), expected(two, lora), atol=1e-5
+    )
+    # Not only another adapter of the kind, but of another kind.
+    bank.add(lora, name="one")
+    np.testing.assert_allclose(
+        answers("one", "two"), expected(lora, two), atol=1e-5
+    )
+    bank.remove("two")
+    bank.add(one, name="last")
+    np.testing.assert_allclose(
+        answers("last", "last"), expected(one, one), atol=1e-5
+    )
+    assert len(traces) == 1
+    assert bank.generation == 1  # By `reserve`.
+
+
+def test_more_rows_and_new_kinds_are_the_only_new_graphs(encoder, features):
+    models = [_model(encoder, f"model{i}") for i in range(4)]
+    bank = load_bank(models[:1], encoder, capacity=9)
+    generations = []
+    for model in models[1:]:
+        bank.add(model)
+        generations.append(bank.generation)
+    # Rows of adapters at each place: 1, 3, 3, 7.
+    assert generations == [1, 1, 2]
+    tags = _model(encoder, "tags", methods.IA3(), heads.Tagging(("a", "b")))
+    bank.add(tags)
+    assert bank.generation == 3
+    assert len(bank._cores) == 1
+    with bank.using(["tags", "model3"]) as used:
+        inputs = {**features, "adapter_ids": used.adapter_ids}
+        found = used.split(bank.predict(inputs, verbose=0))
+    np.testing.assert_allclose(found[0], tags(features)[0], atol=1e-5)
+    np.testing.assert_allclose(found[1], models[3](features)[1], atol=1e-5)
+
+
+def test_an_adapter_takes_its_bytes_padded(encoder):
+    bank = load_bank([_model(encoder, "one")], encoder, capacity=3)
+    # Width 9 is padded to 16, and the head's 2 outputs to 8.
+    head = WIDTH * 8 + 8
+    bottleneck = 2 * WIDTH * 16 + 16 + WIDTH
+    assert bank.num_bytes("one") == 4 * (BLOCKS * bottleneck + head)
+    before = bank.num_bytes()
+    bank.add(_model(encoder, "scale", methods.IA3()))
+    vectors = 2 * WIDTH + FFN_WIDTH
+    assert bank.num_bytes("scale") == 4 * (BLOCKS * vectors + head)
+    # A neutral row of each new kind, and the heads' rows doubled.
+    added = bank.num_bytes() - before
+    assert added == 4 * (2 * BLOCKS * vectors + 2 * head)
+    assert sum(w.nbytes for w in _weights(bank)) == bank.num_bytes()
+
+
+def _weights(bank):
+    layers = bank.core.layers_by_place.values()
+    return [w.numpy() for layer in layers for w in layer.weights]
+
+
+def test_the_least_recently_used_is_overwritten(encoder, features):
+    models = {name: _model(encoder, name) for name in ("a", "b", "c", "d")}
+    bank = load_bank([models["a"], models["b"]], encoder, capacity=2)
+    _ask(bank, features, ["a", "a"])
+    bank.add(models["c"])
+    assert bank.names == ["a", "c"]
+    _is_alone(bank, features, models["c"], models["a"])
+    bank.pin("c")
+    bank.add(models["d"], pinned=True)
+    assert bank.names == ["c", "d"]
+    with pytest.raises(AdapterError, match="all of its 2 adapters are pinned"):
+        bank.add(models["a"])
+    bank.add(models["c"])  # Replaces itself; not pinned this time.
+    bank.add(models["a"])
+    assert bank.names == ["d", "a"]
+    bank.unpin("d")
+    bank.add(models["b"])
+    _is_alone(bank, features, models["a"], models["b"])
+
+
+def test_what_a_request_uses_is_not_overwritten(encoder, features):
+    one, two = _model(encoder, "one"), _model(encoder, "two")
+    bank = load_bank([one], encoder, capacity=1)
+    with bank.using(["one", "one"]) as used:
+        ids = used.adapter_ids
+        bank.add(two, name="one")
+        before = np.asarray(bank({**features, "adapter_ids": ids}))
+        np.testing.assert_allclose(before[:, :2], one(features), atol=1e-5)
+        after = _ask(bank, features, ["one", "one"])
+        np.testing.assert_allclose(after[:, :2], two(features), atol=1e-5)
+        bank.remove("one")
+        np.testing.assert_allclose(
+            bank({**features, "adapter_ids": ids}), before, atol=1e-6
+        )
+    with pytest.raises(AdapterError, match="no adapter `one`"):
+        _ask(bank, features, ["one", "one"])
+    bank.add(one)
+    _is_alone(bank, features, one, one)
+
+
+def test_to_wait_for_requests_ends():
+    entries = BankEntries(capacity=1)
+    first, _ = entries.claim("a", timeout=1)
+    second, _ = entries.claim("b", timeout=1)
+    assert {first, second} == {0, 1}
+    with pytest.raises(AdapterError, match="used the adapters .* 0.01 seconds"):
+        entries.claim("c", timeout=0.01)
+
+
+def test_unknown_names_and_capacities_are_refused(encoder, features):
+    bank = load_bank([_model(encoder, "one")], encoder)
+    for act in (bank.remove, bank.pin, bank.num_bytes):
+        with pytest.raises(AdapterError, match="no adapter `two`. It has: one"):
+            act("two")
+    with pytest.raises(AdapterError, match="at least 1.*capacity=0"):
+        load_bank([_model(encoder, "one")], encoder, capacity=0)
+
+
+def test_a_wider_head_than_expected_widens_the_outputs(encoder, features):
+    bank = load_bank([_model(encoder, "one")], encoder)
+    assert _ask(bank, features, ["one", "one"]).shape == (2, 2)
+    wide = _model(encoder, "wide", head=heads.Classification(tuple("abc")))
+    bank.add(wide)
+    _is_alone(bank, features, wide, wide)
+
+
+def test_threads_ask_while_adapters_come_and_go(encoder, features):
+    models = {f"m{i}": _model(encoder, f"m{i}") for i in range(3)}
+    expected = {n: np.asarray(m(features)) for n, m in models.items()}
+    bank = load_bank(list(models.values()), encoder, capacity=3)
+    wrong, stop = [], threading.Event()
+
+    def ask(seed):
+        generator = np.random.default_rng(seed)
+        while not stop.is_set():
+            names = generator.choice(list(models), 2)
+            found = _ask(bank, features, names)[:, :2]
+            right = np.stack([expected[n][i] for i, n in enumerate(names)])
+            wrong.append(np.abs(found - right).max())
+
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(3):
+        for model in models.values():
+            bank.add(model)
+    bank.reserve(8)
+    bank.add(models["m0"])
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert len(wrong) > 1 and max(wrong) < 1e-5

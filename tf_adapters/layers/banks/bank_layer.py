@@ -1,0 +1,177 @@
+"""The base class of a bank's layers, and what an adapter gives to one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+import dataclasses
+import math
+import typing
+from typing import Any
+
+from keras import ops
+import numpy as np
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
+from tf_adapters.layers.banks import rows as row_lib
+from tf_adapters.layers.float32_layer import Float32Layer
+
+# The widths to which weights are padded.
+WIDTHS = (8, 16, 64, 256)
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """What adapters with a row in the same layer have in common.
+
+    Attributes:
+        layer: Subclass of `BankLayer`.
+        settings: Its settings, pairs of name and value.
+        shapes: The shapes of a row's weights, pairs of name and shape.
+    """
+
+    layer: type[BankLayer]
+    settings: tuple[tuple[str, Any], ...]
+    shapes: tuple[tuple[str, tuple[int, ...]], ...]
+
+    @property
+    def num_bytes(self) -> int:
+        """The memory of a row in bytes."""
+        return 4 * sum(math.prod(shape) for _, shape in self.shapes)
+
+    def make_layer(self, num_rows: int, column: int, name: str) -> BankLayer:
+        """Creates a layer with `num_rows` neutral rows."""
+        layer = self.layer(
+            dict(self.shapes),
+            num_rows,
+            column,
+            **dict(self.settings),
+            name=name,
+        )
+        layer.build()
+        return layer
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """What one adapter adds at one place: a `Kind`, and the weights of a row.
+
+    Made by `BankLayer.part`.
+    """
+
+    kind: Kind
+    arrays: dict[str, np.ndarray]
+
+
+def padded_width(width: int) -> int:
+    """Returns the least of `WIDTHS` that is at least `width`.
+
+    Raises:
+        UserError: If `width` is larger than all of them.
+    """
+    for padded in WIDTHS:
+        if width <= padded:
+            return padded
+    raise UserError(
+        f"A bank holds widths (of a bottleneck, a rank, a prefix, a number of "
+        f"classes) of at most {WIDTHS[-1]}. Received: {width}."
+    )
+
+
+class BankLayer(Float32Layer):
+    """Holds the weights of the adapters at one place; row 0 is neutral.
+
+    The weights do not train. Subclasses list the weights that are padded.
+
+    Args:
+        shapes: Dict from the name of a weight to the shape of a row.
+        num_rows: Integer. Number of rows, including row 0.
+        column: Integer. The column of `adapter_rows` with this layer's rows.
+        **kwargs: See `keras.layers.Layer`.
+    """
+
+    # For each padded weight, the axis with one entry for each unit.
+    width_axes: typing.ClassVar[dict[str, int]] = {}
+    # The value of the padding, if it is not 0.
+    padding: typing.ClassVar[dict[str, float]] = {}
+    # The value of the weights in row 0.
+    neutral: typing.ClassVar[str] = "zeros"
+
+    def __init__(
+        self,
+        shapes: dict[str, tuple[int, ...]],
+        num_rows: int,
+        column: int,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**{"trainable": False, **kwargs})
+        self.shapes = shapes
+        self.num_rows = num_rows
+        self.column = column
+
+    def build(self, input_shape: Sequence[Any] | None = None) -> None:
+        for name, shape in self.shapes.items():
+            weight = self.add_weight(
+                (self.num_rows, *shape), self.neutral, name=name
+            )
+            setattr(self, name, weight)
+
+    @classmethod
+    def part(cls, arrays: dict[str, Any], **settings: Any) -> Part:
+        """Returns the `Part` of an adapter, with padded weights.
+
+        Args:
+            arrays: Dict from the name of a weight to its value: a variable,
+                tensor or array.
+            **settings: Settings of the layer.
+        """
+        padded = {
+            name: cls._padded(name, ops.convert_to_numpy(value))
+            for name, value in arrays.items()
+        }
+        shapes = tuple((name, value.shape) for name, value in padded.items())
+        kind = Kind(cls, tuple(sorted(settings.items())), shapes)
+        return Part(kind, padded)
+
+    @classmethod
+    def _padded(cls, name: str, array: np.ndarray) -> np.ndarray:
+        array = np.asarray(array, "float32")
+        axis = cls.width_axes.get(name)
+        if axis is None:
+            return array
+        missing = padded_width(array.shape[axis]) - array.shape[axis]
+        widths = [(0, 0)] * array.ndim
+        widths[axis] = (0, missing)
+        value = cls.padding.get(name, 0.0)
+        return np.pad(array, widths, constant_values=value)
+
+    def write(self, row: int, arrays: dict[str, np.ndarray]) -> None:
+        """Assigns a row's weights."""
+        for name, value in arrays.items():
+            row_lib.assign_row(getattr(self, name), row, value)
+
+    def copy_rows(self, other: BankLayer) -> None:
+        """Assigns the rows of another layer of the same kind, with fewer."""
+        for name in self.shapes:
+            old = ops.convert_to_numpy(getattr(other, name))
+            new = ops.convert_to_numpy(getattr(self, name)).copy()
+            new[: len(old)] = old
+            getattr(self, name).assign(new)
+
+    def take(self, name: str, adapter_rows: Tensor) -> Tensor:
+        """Returns the weight of each example's adapter, `(batch, ...)`."""
+        rows = adapter_rows[:, self.column]
+        return row_lib.take_rows(getattr(self, name), rows)
+
+    def vectors(self, name: str, adapter_rows: Tensor, dtype: str) -> Tensor:
+        """Returns a weight that is a vector for each token: `(batch, 1, d)`."""
+        return ops.cast(self.take(name, adapter_rows), dtype)[:, None]
+
+    def multiply(self, x: Tensor, name: str, adapter_rows: Tensor) -> Tensor:
+        """Multiplies each example by its kernel; see `rows.multiply`."""
+        rows = adapter_rows[:, self.column]
+        return row_lib.multiply(x, getattr(self, name), rows)
+
+    def is_used(self, adapter_rows: Tensor) -> Tensor:
+        """Returns booleans `(batch,)`: whether the adapter has a row here."""
+        return adapter_rows[:, self.column] > 0

@@ -1,0 +1,58 @@
+"""Prefixes of different lengths before the keys and values of a text."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from keras import ops
+
+from tf_adapters.common.types import Tensor
+from tf_adapters.layers.banks.bank_layer import BankLayer
+from tf_adapters.layers.context import Context
+from tf_adapters.layers.slot import Slot
+
+
+class BankPrefix(BankLayer):
+    """Holds keys, values, and which of them exist.
+
+    Padding and the neutral row are masked, so that nothing attends to them.
+    """
+
+    width_axes = {"keys": 0, "values": 0, "mask": 0}
+
+    def call(self, x: Tensor, context: Context) -> tuple[Tensor, ...]:
+        """Returns keys and values of the type of `x`, and their mask."""
+        rows = context.adapter_rows
+        return (
+            ops.cast(self.take("keys", rows), x.dtype),
+            ops.cast(self.take("values", rows), x.dtype),
+            ops.cast(self.take("mask", rows), context.padding_mask.dtype),
+        )
+
+
+class PrefixesSlot(Slot):
+    """Slot that puts prefixes before a text's keys and values.
+
+    Args:
+        prefixes: List of `BankPrefix`es.
+        **kwargs: See `keras.layers.Layer`.
+    """
+
+    def __init__(self, prefixes: Sequence[BankPrefix], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.prefixes = list(prefixes)
+        self.built = True
+
+    def call(
+        self,
+        keys: Tensor,
+        values: Tensor | None = None,
+        context: Context | None = None,
+        training: bool | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        found = [prefix(keys, context=context) for prefix in self.prefixes]
+        found.append((keys, values, context.padding_mask))
+        keys, values, mask = (
+            ops.concatenate(tensors, axis=1)
+            for tensors in zip(*found, strict=True)
+        )
+        return keys, values, mask

@@ -1,0 +1,212 @@
+"""The forward pass of a bank, with room for a fixed number of adapters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+import typing
+from typing import Any
+
+from keras import ops
+import numpy as np
+
+from tf_adapters.common.types import Tensor
+from tf_adapters.layers.banks import rows as row_lib
+from tf_adapters.layers.banks.branches import BranchesSlot
+from tf_adapters.layers.banks.heads import ABSENT
+from tf_adapters.layers.banks.heads import TOKENS
+from tf_adapters.layers.banks.heads import BankHeads
+from tf_adapters.layers.banks.prefixes import PrefixesSlot
+from tf_adapters.layers.banks.projections import ProjectionSlot
+from tf_adapters.layers.dense import dense
+from tf_adapters.layers.float32_layer import Float32Layer
+from tf_adapters.layers.slot import PROJECTIONS
+from tf_adapters.models import bank_encoder_parts
+from tf_adapters.models.adapted_encoder import AdaptedEncoder
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.encoders.encoder import Encoder
+    from tf_adapters.layers.banks.bank_layer import BankLayer
+    from tf_adapters.layers.slot import Slot
+    from tf_adapters.models.bank_parts import Place
+
+
+class BankCore(Float32Layer):
+    """An encoder with bank layers at places, and a table of adapters.
+
+    Each adapter has an entry in the table: whether it exists, and its rows in
+    all bank layers. The table is read once at the start of a pass, so a pass
+    that has begun uses the rows that it began with.
+
+    Args:
+        encoder: `Encoder`.
+        num_rows: Dict from `Place` to the number of rows there, including the
+            neutral row.
+        num_entries: Integer. Number of entries of the table.
+        **kwargs: See `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: Dict as for `BankModel`.
+
+    Returns:
+        Dict with `texts`, `tokens` or both; see `BankHeads`. Examples without
+        an adapter are NaN.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        num_rows: dict[Place, int],
+        num_entries: int,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**{"trainable": False, **kwargs})
+        self.num_entries = num_entries
+        layers = {
+            place: place.kind.make_layer(
+                rows, column + 1, f"{place.name}_{place.index}_{column}"
+            )
+            for column, (place, rows) in enumerate(num_rows.items())
+        }
+        # A function, because Keras would track the dict and its keys.
+        self._layers_by_place = lambda: layers
+        self.table = self.add_weight(
+            (num_entries, 1 + len(layers)), "zeros", "int32", name="table"
+        )
+        self.heads = BankHeads(self._at("head"), name="heads")
+        self.pooler_bias = self._at("pooler")
+        self.encoder = self._adapted_encoder(encoder)
+        self.built = True
+
+    @property
+    def layers_by_place(self) -> dict[Place, BankLayer]:
+        """Dict from `Place` to its bank layer."""
+        return self._layers_by_place()
+
+    def _at(self, name: str, index: int = 0) -> list[BankLayer]:
+        return [
+            layer
+            for place, layer in self.layers_by_place.items()
+            if (place.name, place.index) == (name, index)
+        ]
+
+    def _adapted_encoder(self, encoder: Encoder) -> AdaptedEncoder:
+        slots = [{} for _ in range(encoder.backbone.num_layers)]
+        embedding_slots = {}
+        for place in self.layers_by_place:
+            if place.name in ("norm", "pooler", "head"):
+                continue
+            is_block = place.name != "embeddings"
+            found = slots[place.index] if is_block else embedding_slots
+            found[place.name] = self._slot(place.name, place.index)
+        return AdaptedEncoder(
+            encoder,
+            slots,
+            norms=self._norms(encoder),
+            embedding_slots=embedding_slots,
+            name="encoder",
+        )
+
+    def _slot(self, name: str, index: int) -> Slot:
+        if name in PROJECTIONS:
+            slot = ProjectionSlot
+        else:
+            slot = PrefixesSlot if name == "keys_and_values" else BranchesSlot
+        layers = self._at(name, index)
+        return slot(layers, trainable=False, name=f"block_{index}_{name}")
+
+    def _norms(self, encoder: Encoder) -> list[Any]:
+        """Returns a `BankNorm`, or the encoder's own norm, for each norm."""
+        norms = []
+        for index, own in enumerate(AdaptedEncoder(encoder).norms()):
+            (norm,) = self._at("norm", index) or (own,)
+            if norm is not own:
+                part = bank_encoder_parts.norm_part(own, {})
+                norm.write(0, part.arrays)
+            norms.append(norm)
+        return norms
+
+    def write(
+        self,
+        entry: int,
+        rows: dict[Place, int],
+        arrays: dict[Place, dict[str, np.ndarray]],
+    ) -> None:
+        """Assigns an adapter's rows, and then its entry in the table.
+
+        Args:
+            entry: Index of the entry.
+            rows: Dict from `Place` to row.
+            arrays: Dict from `Place` to the weights of the row.
+        """
+        for place, values in arrays.items():
+            self.layers_by_place[place].write(rows[place], values)
+        columns = [rows.get(place, 0) for place in self.layers_by_place]
+        row_lib.assign_row(self.table, entry, np.array([1, *columns]))
+
+    def copy_rows(self, other: BankCore) -> None:
+        """Copies all adapters of a smaller core to the same rows and entries.
+
+        Args:
+            other: `BankCore` whose places this one has too.
+        """
+        table = np.zeros(self.table.shape, "int32")
+        old = ops.convert_to_numpy(other.table)
+        table[: len(old), 0] = old[:, 0]
+        for place, layer in other.layers_by_place.items():
+            new = self.layers_by_place[place]
+            new.copy_rows(layer)
+            table[: len(old), new.column] = old[:, layer.column]
+        self.table.assign(table)
+
+    def call(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+        ids = inputs["adapter_ids"]
+        # A negative index would count from the end.
+        entries = ops.clip(ids, 0, self.num_entries - 1)
+        rows = row_lib.take_rows(self.table, entries)
+        is_there = ops.logical_and(ops.equal(entries, ids), rows[:, 0] > 0)
+        outputs = self.encoder(
+            {**inputs, "adapter_rows": rows},
+            training=False,
+            first_token_only=TOKENS not in self.heads.reads,
+        )
+        found = self.heads(self._vectors(outputs, rows), rows)
+        if "tokens" in found:
+            is_token = ops.cast(inputs["padding_mask"], "bool")[..., None]
+            found["tokens"] = ops.where(is_token, found["tokens"], ABSENT)
+        is_there = is_there[:, None, None]
+        return {
+            name: ops.where(is_there, value, float("nan"))
+            for name, value in found.items()
+        }
+
+    def _vectors(
+        self, outputs: dict[str, Tensor], rows: Tensor
+    ) -> dict[str, Tensor]:
+        """Returns what heads read: a dict of float32 `(batch, tokens, width)`.
+
+        The pooler is computed here if its bias differs between adapters.
+        """
+        first = outputs["first_token_output"]
+        vectors = {
+            "first_token": first[:, None],
+            TOKENS: outputs["sequence_output"],
+        }
+        if "pooled_output" in outputs:
+            vectors["pooled_output"] = outputs["pooled_output"][:, None]
+        for layer in self.pooler_bias:
+            pooler = self.encoder.pooler
+            pooled = dense(first, pooler.kernel, pooler.bias)[:, None]
+            change = layer.vectors("bias", rows, pooled.dtype)
+            vectors["pooled_output"] = ops.tanh(pooled + change)
+        return {k: ops.cast(v, "float32") for k, v in vectors.items()}
+
+
+def count_rows(
+    adapters: Iterable[Iterable[Place]],
+) -> dict[Place, int]:
+    """Returns how many rows adapters need at each place, with row 0."""
+    counts = {}
+    for places in adapters:
+        for place in places:
+            counts[place] = counts.get(place, 1) + 1
+    return counts

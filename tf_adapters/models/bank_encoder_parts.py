@@ -1,0 +1,95 @@
+"""The parts of a bank for an adapter that trained weights of the encoder.
+
+Norms and biases can differ between the adapters of a bank. Kernels cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+import typing
+
+from keras import ops
+import numpy as np
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.layers.banks.bank_layer import Part
+from tf_adapters.layers.banks.branches import BankBias
+from tf_adapters.layers.banks.norms import BankNorm
+from tf_adapters.layers.slot import PROJECTIONS
+
+if typing.TYPE_CHECKING:
+    import keras
+
+    from tf_adapters.models.adapted_encoder import AdaptedEncoder
+
+
+def parts(
+    encoder: AdaptedEncoder, values: dict[int, np.ndarray]
+) -> list[tuple[str, int, Part]]:
+    """Returns the name and index of each place, and the part there.
+
+    Args:
+        encoder: `AdaptedEncoder` with its own weights.
+        values: Dict from the id of a variable to its trained value.
+
+    Raises:
+        UserError: If a variable is not a bias or a weight of a norm.
+    """
+    found, known = [], set()
+    for index, norm in enumerate(encoder.norms()):
+        if any(id(v) in values for v in norm.variables):
+            found.append(("norm", index, norm_part(norm, values)))
+        known |= {id(v) for v in norm.variables}
+    for name, index, bias in _biases(encoder):
+        if id(bias) in values:
+            own = ops.convert_to_numpy(bias)
+            change = (values[id(bias)] - own).reshape(-1)
+            found.append((name, index, BankBias.part({"bias": change})))
+        known.add(id(bias))
+    _check_all_known(encoder, values, known)
+    return found
+
+
+def norm_part(
+    norm: keras.layers.LayerNormalization, values: dict[int, np.ndarray]
+) -> Part:
+    """Returns a norm's scale and offset.
+
+    Args:
+        norm: Layer norm.
+        values: Dict from the id of a variable to the value that replaces it.
+    """
+    gamma, beta = norm.gamma, norm.beta
+    arrays = {
+        "gamma": values.get(id(gamma), gamma),
+        "beta": np.zeros(gamma.shape)
+        if beta is None
+        else values.get(id(beta), beta),
+    }
+    return BankNorm.part(arrays)
+
+
+def _biases(
+    encoder: AdaptedEncoder,
+) -> Iterator[tuple[str, int, keras.Variable]]:
+    """Yields the places at which a bank can change a bias."""
+    if encoder.projection is not None:
+        yield "embeddings", 0, encoder.projection.bias
+    if encoder.pooler is not None:
+        yield "pooler", 0, encoder.pooler.bias
+    for index, block in enumerate(encoder.blocks):
+        for name in PROJECTIONS:
+            bias = getattr(block.block_layers, name).bias
+            if bias is not None:
+                yield name, index, bias
+
+
+def _check_all_known(
+    encoder: AdaptedEncoder, values: dict[int, np.ndarray], known: set[int]
+) -> None:
+    for variable in encoder.backbone.weights:
+        if id(variable) in values and id(variable) not in known:
+            raise UserError(
+                "It trained weights of the encoder that all adapters of a "
+                f"bank share, such as `{variable.path}`."
+            )

@@ -1,0 +1,228 @@
+"""Which adapters a bank holds, for several threads at once.
+
+An adapter has an entry: an index that examples refer to, and its rows in the
+layers. A request looks up entries with `using`, and uses them until it ends. If
+an adapter is replaced or removed meanwhile, new requests no longer find its
+entry, but the entry and its rows are written over only when no request uses
+them. So no request is answered by an adapter that it did not ask for.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+import threading
+from typing import Any
+
+from keras import ops
+import numpy as np
+
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
+
+
+@dataclasses.dataclass
+class Entry:
+    """One adapter of a bank.
+
+    Attributes:
+        index: Integer that examples refer to.
+        member: Its `Member`, without weights.
+        rows: Dict from `Place` to its row there.
+        gives: The bank's output that has its answers: `"texts"` or `"tokens"`.
+        num_outputs: Number of outputs of its head.
+        is_pinned: Whether it is never overwritten by another adapter.
+        uses: Number of requests that use it.
+    """
+
+    index: int
+    member: Any
+    rows: dict[Any, int]
+    gives: str
+    num_outputs: int
+    is_pinned: bool = False
+    uses: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class UsedEntries:
+    """The entries of a batch's adapters, one for each example.
+
+    Attributes:
+        entries: List of `Entry`.
+    """
+
+    entries: list[Entry]
+
+    @property
+    def adapter_ids(self) -> np.ndarray:
+        """The input of that name, `(batch,)` int32."""
+        return np.array([entry.index for entry in self.entries], "int32")
+
+    @property
+    def members(self) -> list[Any]:
+        """The `Member` of each example, with its head."""
+        return [entry.member for entry in self.entries]
+
+    def split(self, outputs: Any) -> list[np.ndarray]:
+        """Returns each example's outputs, without those of wider heads.
+
+        Args:
+            outputs: Outputs of a call of the bank, or of `predict`.
+
+        Returns:
+            List with an array for each example: `(outputs,)`, or `(tokens,
+            outputs)` if its head reads all tokens.
+        """
+        if not isinstance(outputs, dict):
+            outputs = {"texts": outputs}
+        arrays = {k: ops.convert_to_numpy(v) for k, v in outputs.items()}
+        return [
+            arrays[entry.gives][i][..., : entry.num_outputs]
+            for i, entry in enumerate(self.entries)
+        ]
+
+
+class BankEntries:
+    """The entries of a bank by name, least recently used first.
+
+    Args:
+        capacity: Integer. Maximum number of adapters. There is one more index,
+            with which an adapter is replaced while it is in use.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self._live = collections.OrderedDict()
+        self._retired = []
+        self._free = collections.deque(range(self.num_entries))
+        self._changed = threading.Condition()
+
+    @property
+    def num_entries(self) -> int:
+        """The number of indices."""
+        return self.capacity + 1
+
+    def names(self) -> list[str]:
+        """Returns the names of all adapters, least recently used first."""
+        with self._changed:
+            return list(self._live)
+
+    def get(self, name: str) -> Entry:
+        """Returns the entry of an adapter.
+
+        Raises:
+            AdapterError: If the bank has no adapter of that name.
+        """
+        with self._changed:
+            return self._get(name)
+
+    def in_order(self) -> list[Entry]:
+        """Returns the entries of all adapters, by index."""
+        with self._changed:
+            return sorted(self._live.values(), key=lambda e: e.index)
+
+    @contextlib.contextmanager
+    def using(self, names: Sequence[str]) -> Iterator[UsedEntries]:
+        """Yields the entry of each name, valid within the `with` block.
+
+        Raises:
+            AdapterError: If the bank has no adapter of one of the names.
+        """
+        with self._changed:
+            entries = [self._get(name) for name in names]
+            for name, entry in zip(names, entries, strict=True):
+                entry.uses += 1
+                self._live.move_to_end(name)
+        try:
+            yield UsedEntries(entries)
+        finally:
+            with self._changed:
+                for entry in entries:
+                    entry.uses -= 1
+                self._changed.notify_all()
+
+    def set_pinned(self, name: str, is_pinned: bool) -> None:
+        """Pins or unpins an adapter."""
+        with self._changed:
+            self._get(name).is_pinned = is_pinned
+
+    def claim(self, name: str, timeout: float) -> tuple[int, list[Entry]]:
+        """Makes room for an adapter.
+
+        If the bank is full, the least recently used adapter that is not pinned
+        is removed, unless `name` replaces an adapter.
+
+        Args:
+            name: Name of the adapter.
+            timeout: Seconds to wait for requests that use what must go.
+
+        Returns:
+            A free index, and the entries whose rows are free from now on.
+
+        Raises:
+            AdapterError: If all adapters are pinned, or if requests do not end
+                in time.
+        """
+        with self._changed:
+            if name not in self._live and len(self._live) >= self.capacity:
+                self._retire(self._least_recently_used())
+            freed = []
+            is_free = self._changed.wait_for(
+                lambda: self._collect(freed) or self._free, timeout
+            )
+            if not is_free:
+                raise AdapterError(
+                    f"The adapter `{cut(name)}` was not added: requests used "
+                    f"the adapters that it could replace for {timeout:g} "
+                    "seconds. End them, or give the bank a larger `capacity`."
+                )
+            return self._free.popleft(), freed
+
+    def publish(self, name: str, entry: Entry) -> None:
+        """Makes an entry known. It replaces an adapter of the same name."""
+        with self._changed:
+            if name in self._live:
+                self._retire(name)
+            self._live[name] = entry
+
+    def remove(self, name: str) -> None:
+        """Removes an adapter. Requests that use it go on."""
+        with self._changed:
+            self._get(name)
+            self._retire(name)
+
+    def give_back(self, index: int) -> None:
+        """Frees an index that `claim` returned and nothing used."""
+        with self._changed:
+            self._free.append(index)
+
+    def _get(self, name: str) -> Entry:
+        if name not in self._live:
+            known = ", ".join(self._live) or "none"
+            raise AdapterError(
+                f"The bank has no adapter `{cut(name)}`. It has: {cut(known)}."
+            )
+        return self._live[name]
+
+    def _least_recently_used(self) -> str:
+        for name, entry in self._live.items():
+            if not entry.is_pinned:
+                return name
+        raise AdapterError(
+            f"The bank is full: all of its {self.capacity} adapters are "
+            "pinned. Unpin or remove one, or give it a larger `capacity`."
+        )
+
+    def _retire(self, name: str) -> None:
+        self._retired.append(self._live.pop(name))
+
+    def _collect(self, freed: list[Entry]) -> None:
+        """Moves retired entries that no request uses to `freed`."""
+        unused = [entry for entry in self._retired if not entry.uses]
+        self._retired = [entry for entry in self._retired if entry.uses]
+        self._free.extend(entry.index for entry in unused)
+        freed.extend(unused)

@@ -1,0 +1,47 @@
+"""Which rows of a bank's layers are free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+import typing
+
+if typing.TYPE_CHECKING:
+    from tf_adapters.models.bank_parts import Place
+
+
+class BankRows:
+    """Hands out rows at places. Row 0 is neutral and never handed out.
+
+    Args:
+        num_rows: Dict from `Place` to the number of rows there, at least 1.
+    """
+
+    def __init__(self, num_rows: dict[Place, int]) -> None:
+        self.num_rows = dict(num_rows)
+        self._free = {p: list(range(n - 1, 0, -1)) for p, n in num_rows.items()}
+
+    def take(self, places: Iterable[Place]) -> dict[Place, int]:
+        """Returns a free row at each place."""
+        return {place: self._free[place].pop() for place in places}
+
+    def give_back(self, rows: dict[Place, int]) -> None:
+        """Frees rows that `take` returned."""
+        for place, row in rows.items():
+            self._free[place].append(row)
+
+    def doubled(self, places: Iterable[Place]) -> dict[Place, int]:
+        """Returns twice the rows of each place that has no free row."""
+        return {
+            place: 2 * self.num_rows.get(place, 1)
+            for place in places
+            if not self._free.get(place)
+        }
+
+    def grow(self, num_rows: dict[Place, int]) -> None:
+        """Adds rows, up to the given number at each given place."""
+        for place, number in num_rows.items():
+            first = self.num_rows.get(place, 1)
+            self._free.setdefault(place, []).extend(
+                range(number - 1, first - 1, -1)
+            )
+            self.num_rows[place] = max(first, number)

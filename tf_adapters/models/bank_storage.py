@@ -1,0 +1,237 @@
+"""The adapters of a bank: added, replaced and removed while it is in use."""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+from pathlib import Path
+import threading
+from typing import Any
+
+import numpy as np
+
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.encoders.encoder import Encoder
+from tf_adapters.layers.banks.heads import count_outputs
+from tf_adapters.models import trained_members
+from tf_adapters.models.adapter_model import AdapterModel
+from tf_adapters.models.bank_core import BankCore
+from tf_adapters.models.bank_core import count_rows
+from tf_adapters.models.bank_entries import BankEntries
+from tf_adapters.models.bank_entries import Entry
+from tf_adapters.models.bank_entries import UsedEntries
+from tf_adapters.models.bank_parts import PartReader
+from tf_adapters.models.bank_parts import Place
+from tf_adapters.models.bank_rows import BankRows
+from tf_adapters.models.encoder_model import EncoderModel
+from tf_adapters.models.trained_members import Member
+
+# Seconds to wait for requests that use the adapters to be overwritten.
+_TIMEOUT = 60.0
+
+
+class BankStorage(EncoderModel):
+    """Adapters that are stored in rows of variables.
+
+    `BankModel` adds the forward pass.
+
+    Args:
+        encoder: See `BankModel`.
+        members: See `BankModel`.
+        capacity: See `BankModel`.
+        **kwargs: See `keras.Model`.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        members: Sequence[Member],
+        capacity: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(encoder, trainable=False, **kwargs)
+        _check_capacity(capacity, len(members))
+        # Reads and writes adapters, one at a time.
+        self._writing = threading.RLock()
+        self._reader = PartReader(encoder)
+        arrays = [self._reader.read(member) for member in members]
+        self._entries = BankEntries(capacity or len(members))
+        self._rows = BankRows(count_rows(arrays))
+        # A list, because Keras keeps track of what leaves a list.
+        self._cores = [self._make_core(self._rows.num_rows)]
+        # Widths of the outputs if no adapter was announced to come.
+        self._widths = None if capacity else _widths(arrays)
+        self.generation = 0
+        self.built = True
+        for member, of_member in zip(members, arrays, strict=True):
+            self._write(member.name, member, of_member)
+
+    def _make_core(self, num_rows: dict[Place, int]) -> BankCore:
+        return BankCore(
+            self.encoder_info,
+            num_rows,
+            self._entries.num_entries,
+            name="bank",
+        )
+
+    @property
+    def core(self) -> BankCore:
+        """The layer that computes the forward pass."""
+        return self._cores[-1]
+
+    @property
+    def capacity(self) -> int:
+        """The maximum number of adapters."""
+        return self._entries.capacity
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The adapters, without weights, in the order of their indices."""
+        return tuple(entry.member for entry in self._entries.in_order())
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the adapters, the least recently used first."""
+        return self._entries.names()
+
+    def using(
+        self, names: Sequence[str]
+    ) -> contextlib.AbstractContextManager[UsedEntries]:
+        """Looks up the adapters of a batch, for the duration of a `with` block.
+
+        Adapters that are replaced or removed meanwhile are kept until the block
+        ends. Use the `adapter_ids` in a graph that is of the `generation` at
+        the start of the block, or later.
+
+        Args:
+            names: The name of each example's adapter.
+
+        Raises:
+            AdapterError: If the bank has no adapter of one of the names.
+        """
+        return self._entries.using(names)
+
+    def add(
+        self,
+        adapter: str | Path | AdapterModel,
+        name: str | None = None,
+        pinned: bool = False,
+    ) -> str:
+        """Adds an adapter, or replaces the adapter of the same name.
+
+        Args:
+            adapter: Path of an adapter folder or of a run that contains one, or
+                an `AdapterModel`.
+            name: Its name in the bank. Defaults to the name of its run's folder
+                or of its model.
+            pinned: Whether no other adapter may overwrite it. Defaults to
+                `False`.
+
+        Returns:
+            Its name.
+
+        Raises:
+            AdapterError: If the adapter is damaged or a bank cannot hold it, or
+                if the bank is full of pinned adapters.
+        """
+        with self._writing:
+            member = trained_members.as_member(adapter, self.encoder_info)
+            name = member.name if name is None else name
+            arrays = self._reader.read(member)
+            self._write(name, member, arrays, pinned)
+        return name
+
+    def remove(self, name: str) -> None:
+        """Removes an adapter; raises an `AdapterError` if there is none."""
+        self._entries.remove(name)
+
+    def pin(self, name: str) -> None:
+        """Protects an adapter from being overwritten by others."""
+        self._entries.set_pinned(name, True)
+
+    def unpin(self, name: str) -> None:
+        """Undoes `pin`."""
+        self._entries.set_pinned(name, False)
+
+    def reserve(self, num_adapters: int) -> None:
+        """Makes room for adapters of the kinds that the bank has seen.
+
+        Args:
+            num_adapters: Number of adapters for which there are rows in each of
+                the bank's variables. Their memory is taken at once.
+        """
+        with self._writing:
+            # The neutral row, and one to replace an adapter that is in use.
+            self._grow(dict.fromkeys(self._rows.num_rows, 2 + num_adapters))
+
+    def num_bytes(self, name: str | None = None) -> int:
+        """Returns the memory of an adapter's rows, or of all rows, in bytes."""
+        if name is None:
+            rows = self._rows.num_rows.items()
+            return sum(place.kind.num_bytes * number for place, number in rows)
+        places = self._entries.get(name).rows
+        return sum(place.kind.num_bytes for place in places)
+
+    def _write(
+        self,
+        name: str,
+        member: Member,
+        arrays: dict[Place, dict[str, np.ndarray]],
+        pinned: bool = False,
+    ) -> None:
+        index, freed = self._entries.claim(name, _TIMEOUT)
+        for entry in freed:
+            self._rows.give_back(entry.rows)
+        try:
+            self._grow(self._rows.doubled(arrays))
+        except BaseException:  # There may be too little memory.
+            self._entries.give_back(index)
+            raise
+        rows = self._rows.take(arrays)
+        self.core.write(index, rows, arrays)
+        self._check_widths(arrays)
+        (head,) = _widths([arrays]).items()
+        member = dataclasses.replace(member, name=name, tensors={})
+        self._entries.publish(name, Entry(index, member, rows, *head, pinned))
+
+    def _grow(self, num_rows: dict[Place, int]) -> None:
+        """Replaces the core by one with at least so many rows at places."""
+        before = self._rows.num_rows
+        num_rows = {p: n for p, n in num_rows.items() if n > before.get(p, 1)}
+        if not num_rows:
+            return
+        core = self._make_core({**before, **num_rows})
+        core.copy_rows(self.core)
+        self._rows.grow(num_rows)
+        self._cores.append(core)
+        self._cores.pop(0)
+        self._forget_graphs()
+        self.generation += 1
+
+    def _check_widths(self, arrays: dict[Place, Any]) -> None:
+        """Widens the outputs if an adapter has a wider head than expected."""
+        if self._widths is None:
+            return
+        for name, width in _widths([arrays]).items():
+            if width > self._widths.get(name, 0):
+                self._widths = None
+                self._forget_graphs()
+                self.generation += 1
+
+
+def _check_capacity(capacity: int | None, num_members: int) -> None:
+    if capacity is not None and capacity < max(1, num_members):
+        raise AdapterError(
+            f"`capacity` must be at least {max(1, num_members)}, the number of "
+            f"adapters. Received: capacity={capacity}"
+        )
+
+
+def _widths(adapters: Iterable[dict[Place, Any]]) -> dict[str, int]:
+    """Returns the number of outputs of the widest heads; see `BankHeads`."""
+    widths = {}
+    for arrays in adapters:
+        for place, weights in arrays.items():
+            for name, width in count_outputs(place.kind, weights).items():
+                widths[name] = max(width, widths.get(name, 0))
+    return widths

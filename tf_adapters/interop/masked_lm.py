@@ -17,6 +17,7 @@ from tf_adapters.common.errors import cut
 from tf_adapters.interop.adapterhub import keys
 from tf_adapters.interop.tensor_names import TensorName
 from tf_adapters.interop.tensor_names import linear
+from tf_adapters.layers.quantized import embeddings_of
 
 if TYPE_CHECKING:
     from tf_adapters.encoders.encoder import Encoder

@@ -49,6 +49,7 @@ def _planned(config: Config, name: str, layer: dict[str, Any]) -> Run:
         data.update(task_file=None, file=None, eval_languages=())
     shared = {
         "encoder": config.encoder,
+        "quantize": config.quantize,
         "seed": config.seed,
         "distribution_strategy": config.distribution_strategy,
         "data": data,

@@ -196,7 +196,7 @@ def _of_texts(
         lambda text, position: ids[text][position] in special,
         number,
     )
-    untuned, _ = load_encoder(run.config.encoder)
+    untuned, _ = load_encoder(run.config.encoder, quantize=run.config.quantize)
     plain = adapt(untuned, methods.HeadOnly())
     before: Any = _vectors(plain, experiment, examples, places)
     after: Any = _vectors(experiment.model, experiment, examples, places)

@@ -8,6 +8,7 @@ from tf_adapters.cli.command import with_options
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
+from tf_adapters.export import precisions
 from tf_adapters.runs import remote_folder
 
 # Formats of whole models: the module that writes one, and its name.
@@ -19,8 +20,6 @@ _FILES = {
     "openvino": ("tf_adapters.export.openvino_model", "OpenVINO"),
     "keras": ("tf_adapters.text.keras_export", "Keras"),
 }
-# Precisions of files with quantized weights, by format.
-_QUANTIZED = {"onnx": ("int8", "int8_static")}
 
 
 def run_export(options, layer, arguments):
@@ -52,9 +51,10 @@ def without_file_precision(layer, options):
     of_one_run = options.mode == "export" and not is_of_many_tasks(options)
     if not of_one_run or not given.startswith("int"):
         return layer
-    if given not in _QUANTIZED.get(options.format, ()):
+    if given not in precisions.OF_FORMAT.get(options.format, ()):
         forms = [
-            f"--format={n} ({', '.join(p)})" for n, p in _QUANTIZED.items()
+            f"--format={name} ({', '.join(known[1:])})"
+            for name, known in precisions.OF_FORMAT.items()
         ]
         raise ConfigError(
             f"--precision={cut(given)} is not a precision of --format="
@@ -161,6 +161,7 @@ COMMAND = Command(
         "tf-adapters export runs/reviews_pfeiffer_0 --format=onnx",
         "tf-adapters export runs/reviews_pfeiffer_0 --format=onnx "
         "--precision=int8",
+        "tf-adapters export runs/reviews_pfeiffer_0 --format=litert",
         "tf-adapters export runs/sst2_lora_0 --format=peft",
         "tf-adapters export --adapters=runs/sst2,runs/rte "
         "--model_dir=runs/served",
@@ -170,7 +171,7 @@ COMMAND = Command(
         "Settings": (
             *("max_length", "precision", "encoder", "stack_on", "data_dir"),
             *("task_file", "config_file", "params_override", "plugin"),
-            "verbose",
+            *("quantize", "verbose"),
         ),
     },
     run=run_export,
@@ -178,7 +179,7 @@ COMMAND = Command(
     defaults={
         "model_dir": "the run in the command",
         **{n: "the run's" for n in ("encoder", "max_length")},
-        "precision": "the run's; float32 for ONNX, which also takes int8 and "
-        "int8_static",
+        "precision": "the run's; float32 for ONNX, LiteRT and OpenVINO, which "
+        "also take int8, ONNX also int8_static",
     },
 )

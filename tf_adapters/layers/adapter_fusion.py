@@ -229,7 +229,7 @@ class AdapterFusion(Float32Layer):
         up_bias: Tensor,
     ) -> Tensor:
         """Returns `sum_n p_n z_n`, of shape `(batch, tokens, d)`."""
-        weighted = self._by_adapter(activation) * weights[..., None]
+        weighted = self._by_adapter(activation) * ops.expand_dims(weights, -1)
         weighted = ops.reshape(weighted, ops.shape(activation))
         return dense(weighted, up_kernel) + dense(weights, up_bias)
 

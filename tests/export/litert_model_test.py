@@ -2,6 +2,7 @@
 
 import errno
 import json
+import sys
 import zipfile
 
 from ai_edge_litert import interpreter
@@ -18,6 +19,7 @@ import tf_adapters
 from tf_adapters import heads
 from tf_adapters import tasks
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
 from tf_adapters.export import litert_file
 from tf_adapters.export import litert_model
@@ -121,6 +123,7 @@ def test_an_operation_that_litert_lacks_is_named():
         litert_file.convert({"tokens_8": lacking})
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_an_earlier_export_stays_if_the_disk_is_full(exported, monkeypatch):
     model, packer, folder = exported
     earlier = (folder / "model.tflite").read_bytes()
@@ -136,6 +139,17 @@ def test_an_earlier_export_stays_if_the_disk_is_full(exported, monkeypatch):
     assert sorted(path.name for path in folder.parent.iterdir()) == ["wnli"]
 
 
+def test_a_missing_library_is_reported_before_the_work(
+    exported, monkeypatch, tmp_path
+):
+    model, packer, _ = exported
+    monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
+    with pytest.raises(ConfigError, match=r"tf_adapters\[export\]"):
+        tf_adapters.export_litert(model, packer, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_file_that_differs_is_not_kept(exported, monkeypatch):
     model, packer, folder = exported
     earlier = (folder / "model.tflite").read_bytes()
@@ -148,6 +162,43 @@ def test_a_file_that_differs_is_not_kept(exported, monkeypatch):
     finally:
         bias.assign(bias - 0.1)
     assert (folder / "model.tflite").read_bytes() == earlier
+
+
+def test_weights_are_quantized():
+    kernel = np.random.default_rng(0).normal(size=(64, 64)).astype("float32")
+    weights = tf.Variable(kernel)
+    function = tf.function(
+        lambda x: {"y": tf.matmul(x, weights)},
+        input_signature=[tf.TensorSpec((None, 64), name="x")],
+    )
+    exact = litert_file.convert({"tokens_8": function})
+    content = litert_file.convert({"tokens_8": function}, is_quantized=True)
+    assert len(content) < len(exact) - 2 * kernel.size
+    file = interpreter.Interpreter(model_content=content)
+    x = np.ones((3, 64), "float32")
+    found = file.get_signature_runner("tokens_8")(x=x)["y"]
+    np.testing.assert_allclose(found, x @ kernel, atol=0.2)
+    assert np.abs(found - x @ kernel).max() > 1e-4
+
+
+@pytest.mark.slow
+def test_a_quantized_file_is_close_to_the_float_file(exported, tmp_path):
+    model, packer, folder = exported
+    text_model = tf_adapters.TextModel.of_adapter(model, preprocessor=packer)
+    new = tmp_path / "wnli"
+    text_model.export(new, format="litert", precision="int8")
+    assert sorted(path.name for path in new.iterdir()) == [
+        "model_int8.tflite",
+        "tokenizer.json",
+    ]
+    with zipfile.ZipFile(new / "model_int8.tflite") as archive:
+        facts = json.loads(archive.read("metadata.json"))
+    assert facts["precision"] == "int8"
+    quality = json.loads(facts["quality"])
+    assert 0.9 <= quality["equal_predictions"] <= 1
+    assert 0.9 < quality["explained_variance"] < 1
+    size = (new / "model_int8.tflite").stat().st_size
+    assert size < (folder / "model.tflite").stat().st_size
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Tests that one ONNX file answers like the models of its tasks."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import numpy as np
 import onnxruntime
 import pytest
 
+from tests.export import conftest
+from tests.export import head_models
 from tests.export.conftest import SENTENCES
 from tests.export.conftest import make_run
 import tf_adapters
@@ -19,6 +22,7 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.config import resolve
 from tf_adapters.export import bank_answers
 from tf_adapters.export import onnx_bank
+from tf_adapters.export.check_texts import CheckTexts
 from tf_adapters.models.bank_model import BankModel
 
 pytestmark = pytest.mark.integration
@@ -196,3 +200,42 @@ def test_each_row_takes_the_answer_of_its_head():
         assert float(found["score"][row]) == pytest.approx(
             expected.get("score", 0), abs=1e-5
         )
+
+
+@pytest.mark.slow
+def test_methods_may_be_mixed(tmp_path):
+    mixed = {
+        "lora": tf_adapters.methods.LoRA(rank=2),
+        "houlsby": tf_adapters.methods.Houlsby(units=4),
+        "prefix": tf_adapters.methods.PrefixTuning(prefix_length=3),
+        "ia3": tf_adapters.methods.IA3(),
+        "adapter_bias": tf_adapters.methods.AdapterBias(),
+    }
+    of_tasks = [
+        dataclasses.replace(tasks.get("sst2"), name=name) for name in mixed
+    ]
+    models = [
+        conftest.make_model("bert", method, task, seed)[0]
+        for seed, (method, task) in enumerate(
+            zip(mixed.values(), of_tasks, strict=True)
+        )
+    ]
+    for name, model in zip(mixed, models, strict=True):
+        tf_adapters.save_adapter(model, tmp_path / name)
+    bank = tf_adapters.load_bank(
+        [tmp_path / name for name in mixed], head_models.bert()
+    )
+    packer = conftest.make_packer("bert")
+    # It compares the file with each model.
+    folder = onnx_bank.export_bank_onnx(
+        bank,
+        packer,
+        of_tasks,
+        tmp_path / "tasks",
+        [(model, CheckTexts()) for model in models],
+    )
+    features = packer(SENTENCES)
+    found = _run(folder, features, range(5))["logits"]
+    for row, model in enumerate(models):
+        expected = ops.convert_to_numpy(model(features, training=False))[row]
+        np.testing.assert_allclose(found[row], expected, atol=1e-4)

@@ -1,6 +1,7 @@
 """An OpenVINO file answers as the model."""
 
 import json
+import sys
 
 from keras import ops
 import numpy as np
@@ -15,6 +16,8 @@ import tf_adapters
 from tf_adapters import heads
 from tf_adapters import tasks
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.export import onnx_file
 from tf_adapters.export import openvino_file
 
 pytestmark = pytest.mark.integration
@@ -46,14 +49,28 @@ def _assert_equal(model, folder):
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory):
+def converted():
+    """The ONNX files of the exports that used it: conversion is slow."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory, converted):
     model, _ = conftest.make_model(
         "bert", tf_adapters.methods.Houlsby(units=4), tasks.get("wnli")
     )
     packer = conftest.make_packer("bert")
     folder = tmp_path_factory.mktemp("openvino") / "wnli"
     text_model = tf_adapters.TextModel.of_adapter(model, preprocessor=packer)
-    text_model.export(folder, format="openvino")
+    convert = onnx_file.convert
+
+    def kept(*arguments):
+        converted.append(convert(*arguments))
+        return converted[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(onnx_file, "convert", kept)
+        text_model.export(folder, format="openvino")
     return model, packer, folder
 
 
@@ -74,7 +91,17 @@ def test_the_file_answers_as_the_model_and_describes_it(exported):
     assert facts["max_length"].astype(str) == str(packer.max_length)
 
 
-def test_a_file_that_differs_is_not_kept(exported, monkeypatch):
+def test_a_missing_library_is_reported_before_the_work(
+    exported, monkeypatch, tmp_path
+):
+    model, packer, _ = exported
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    with pytest.raises(ConfigError, match=r"tf_adapters\[export\]"):
+        tf_adapters.export_openvino(model, packer, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_differs_is_not_kept(exported, converted, monkeypatch):
     model, packer, folder = exported
     earlier = (folder / "model.bin").read_bytes()
     runner = openvino_file.runner
@@ -84,10 +111,46 @@ def test_a_file_that_differs_is_not_kept(exported, monkeypatch):
         return lambda inputs: {k: v + 0.1 for k, v in run(inputs).items()}
 
     monkeypatch.setattr(openvino_file, "runner", unlike)
+    monkeypatch.setattr(onnx_file, "convert", lambda *_: converted[0])
     with pytest.raises(AdapterError, match="Nothing was written"):
         tf_adapters.export_openvino(model, packer, folder)
     assert (folder / "model.bin").read_bytes() == earlier
     assert sorted(path.name for path in folder.parent.iterdir()) == ["wnli"]
+
+
+def test_weights_are_quantized(exported, tmp_path):
+    model, _, folder = exported
+    file = openvino.Core().read_model(folder / "model.xml")
+    openvino_file.quantize(file)
+    openvino_file.write(file, tmp_path / "model.xml")
+    sizes = [(f / "model.bin").stat().st_size for f in (folder, tmp_path)]
+    assert sizes[1] < 0.6 * sizes[0]
+    features = _batch(model)
+    found = openvino_file.runner(tmp_path / "model.xml")(features)["logits"]
+    expected = ops.convert_to_numpy(model(features, training=False))
+    error = np.mean((found - expected) ** 2) / np.var(expected)
+    assert 1e-8 < error < 0.05
+
+
+@pytest.mark.slow
+def test_a_quantized_file_is_close_to_the_float_file(exported, tmp_path):
+    model, packer, _ = exported
+    text_model = tf_adapters.TextModel.of_adapter(model, preprocessor=packer)
+    new = tmp_path / "wnli"
+    text_model.export(new, format="openvino", precision="int8")
+    assert sorted(path.name for path in new.iterdir()) == [
+        "model_int8.bin",
+        "model_int8.xml",
+        "tokenizer.json",
+    ]
+    file = openvino.Core().read_model(new / "model_int8.xml")
+    names = ("precision", "quality")
+    precision, quality = (
+        file.get_rt_info(["tf_adapters", name]).astype(str) for name in names
+    )
+    assert precision == "int8"
+    assert 0.9 <= json.loads(quality)["equal_predictions"] <= 1
+    assert 0.9 < json.loads(quality)["explained_variance"] < 1
 
 
 @pytest.mark.slow

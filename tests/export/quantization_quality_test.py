@@ -6,7 +6,7 @@ import pytest
 from tf_adapters import heads
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.export import onnx_int8
+from tf_adapters.export import precisions
 from tf_adapters.export import quantization_quality
 
 _LABELS = ("a", "b", "c")
@@ -77,4 +77,4 @@ def test_numbers_are_judged_by_their_variance():
 
 def test_an_unknown_precision_is_refused():
     with pytest.raises(ConfigError, match="float32, int8, int8_static"):
-        onnx_int8.check_precision("int4")
+        precisions.check("int4", "onnx")

@@ -1,6 +1,12 @@
 """`tf-adapters export RUN`: exports a model, or its adapter for a library."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import on_run
@@ -8,7 +14,12 @@ from tf_adapters.cli.command import with_options
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
+from tf_adapters.export import precisions
 from tf_adapters.runs import remote_folder
+
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+
 
 # Formats of whole models: the module that writes one, and its name.
 _FILES = {
@@ -19,11 +30,11 @@ _FILES = {
     "openvino": ("tf_adapters.export.openvino_model", "OpenVINO"),
     "keras": ("tf_adapters.text.keras_export", "Keras"),
 }
-# Precisions of files with quantized weights, by format.
-_QUANTIZED = {"onnx": ("int8", "int8_static")}
 
 
-def run_export(options, layer, arguments):
+def run_export(
+    options: Any, layer: dict[str, Any], arguments: Sequence[str]
+) -> Any:
     """Exports a run, or several adapters; returns the exit status."""
     from tf_adapters.cli import main
 
@@ -34,7 +45,9 @@ def run_export(options, layer, arguments):
     return main.run_command(layer, options)
 
 
-def without_file_precision(layer, options):
+def without_file_precision(
+    layer: dict[str, Any], options: Any
+) -> dict[str, Any]:
     """Returns settings in flags without the precision of a quantized file.
 
     A file's precision is not a type that a model computes in, as the setting
@@ -52,9 +65,10 @@ def without_file_precision(layer, options):
     of_one_run = options.mode == "export" and not is_of_many_tasks(options)
     if not of_one_run or not given.startswith("int"):
         return layer
-    if given not in _QUANTIZED.get(options.format, ()):
+    if given not in precisions.OF_FORMAT.get(options.format, ()):
         forms = [
-            f"--format={n} ({', '.join(p)})" for n, p in _QUANTIZED.items()
+            f"--format={name} ({', '.join(known[1:])})"
+            for name, known in precisions.OF_FORMAT.items()
         ]
         raise ConfigError(
             f"--precision={cut(given)} is not a precision of --format="
@@ -64,13 +78,13 @@ def without_file_precision(layer, options):
     return {**layer, "train": train}
 
 
-def _file_precision(options):
+def _file_precision(options: Any) -> dict[str, Any]:
     """Returns the argument `precision` for a quantized file, else no one."""
     is_quantized = str(options.precision).startswith("int")
     return {"precision": options.precision} if is_quantized else {}
 
 
-def is_of_many_tasks(options):
+def is_of_many_tasks(options: Any) -> bool:
     """Returns whether options ask for one export of several adapters.
 
     If `model_dir` holds a run, `adapters` are the members of its fusion.
@@ -81,7 +95,7 @@ def is_of_many_tasks(options):
     return not (given and (given / "config.yaml").exists())
 
 
-def export_command(config, model_dir, options):
+def export_command(config: Config, model_dir: Path, options: Any) -> None:
     """Exports one run in the format of the options, and prints the path.
 
     Args:
@@ -107,7 +121,7 @@ def export_command(config, model_dir, options):
         print("`adapters` loads it with use_safetensors=True only.")
 
 
-def export_many_tasks(flag_layer, options):
+def export_many_tasks(flag_layer: dict[str, Any], options: Any) -> None:
     """Exports the adapters of many runs as one model, and prints its path.
 
     Args:
@@ -139,7 +153,7 @@ def export_many_tasks(flag_layer, options):
     print(f"{what}: {remote_folder.address(folder)}")
 
 
-def _check_no_settings(flag_layer, options):
+def _check_no_settings(flag_layer: dict[str, Any], options: Any) -> None:
     """Raises a `ConfigError` if an export of many tasks is given settings."""
     flat = dataclass_config.flatten(flag_layer)
     given = {key for key, value in flat.items() if value not in (None, (), [])}
@@ -161,6 +175,7 @@ COMMAND = Command(
         "tf-adapters export runs/reviews_pfeiffer_0 --format=onnx",
         "tf-adapters export runs/reviews_pfeiffer_0 --format=onnx "
         "--precision=int8",
+        "tf-adapters export runs/reviews_pfeiffer_0 --format=litert",
         "tf-adapters export runs/sst2_lora_0 --format=peft",
         "tf-adapters export --adapters=runs/sst2,runs/rte "
         "--model_dir=runs/served",
@@ -170,7 +185,7 @@ COMMAND = Command(
         "Settings": (
             *("max_length", "precision", "encoder", "stack_on", "data_dir"),
             *("task_file", "config_file", "params_override", "plugin"),
-            "verbose",
+            *("quantize", "verbose"),
         ),
     },
     run=run_export,
@@ -178,7 +193,7 @@ COMMAND = Command(
     defaults={
         "model_dir": "the run in the command",
         **{n: "the run's" for n in ("encoder", "max_length")},
-        "precision": "the run's; float32 for ONNX, which also takes int8 and "
-        "int8_static",
+        "precision": "the run's; float32 for ONNX, LiteRT and OpenVINO, which "
+        "also take int8, ONNX also int8_static",
     },
 )

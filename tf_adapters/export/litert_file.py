@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import tempfile
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
     from tf_adapters.export.parity import Run
 
 METADATA_FILE = "metadata.json"
+
+
+def check_installed() -> None:
+    """Raises a `ConfigError` if the library that runs files is missing."""
+    with needs_extra("export", "A LiteRT file"):
+        importlib.import_module("ai_edge_litert")
 
 
 def convert(
@@ -100,8 +107,8 @@ def runner(path: Path) -> Run:
 
     It calls the signature for their number of tokens.
     """
-    with needs_extra("export", "The check of a LiteRT file"):
-        from ai_edge_litert import interpreter
+    from ai_edge_litert import interpreter
+
     model = interpreter.Interpreter(str(path))
 
     def run(features: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -6,26 +6,30 @@ the model's packer does, `tokenizer.json`.
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tf_adapters.common import own_files
 from tf_adapters.common.errors import UserError
 from tf_adapters.export import encoder_folder
 from tf_adapters.export import litert_file
 from tf_adapters.export import parity
+from tf_adapters.export import precisions
+from tf_adapters.export import quantization_quality
 from tf_adapters.export import token_outputs
 from tf_adapters.export import tokenizer_file
+from tf_adapters.export.check_texts import CheckTexts
 from tf_adapters.export.replaced_folder import replaced_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Container
     from collections.abc import Iterable
     from collections.abc import Iterator
+    from collections.abc import Mapping
     from collections.abc import Sequence
     import os
+    from typing import Any
 
     import tensorflow as tf
 
@@ -33,33 +37,41 @@ if TYPE_CHECKING:
     from tf_adapters.data.tokens.packer import Packer
     from tf_adapters.models.adapter_model import AdapterModel
 
-FILE = "model.tflite"
 _SHORTEST = 16
 
 
-def export_run(config: Config, model_dir: str | os.PathLike[str]) -> Path:
+def export_run(
+    config: Config,
+    model_dir: str | os.PathLike[str],
+    precision: str = "float32",
+) -> Path:
     """Exports the adapter of a run as a LiteRT file.
 
+    The file is checked on the run's validation rows.
+
     Args:
-        config: `Config` of the run. Its distribution strategy is ignored.
+        config: `Config` of the run. Its distribution strategy and its precision
+            are ignored.
         model_dir: Path of the run folder.
+        precision: See `export_litert`.
 
     Returns:
-        Path of the folder, `<model_dir>/litert/<task>`. An existing folder is
-        replaced.
+        Path of the folder, `<model_dir>/litert/<task>`, or
+        `<model_dir>/litert_int8/<task>`. An existing folder is replaced.
     """
     # Imported here, so that library users can export without training code.
-    from tf_adapters.runs import finished_run
+    from tf_adapters.export import run_export
 
-    run = finished_run.load_to_export(config, model_dir)
-    folder = own_files.make_folder(model_dir, "litert") / run.task.name
-    return export_litert(run.model, run.packer, folder)
+    return run_export.export(config, model_dir, "litert", precision, _export)
 
 
 def export_litert(
     model: AdapterModel,
     packer: Packer,
     folder: str | os.PathLike[str],
+    precision: str = "float32",
+    rows: Sequence[Mapping[str, Any]] = (),
+    text_fields: Sequence[str] = (),
     lengths: Sequence[int] | None = None,
 ) -> Path:
     """Writes a model as a LiteRT file, formerly called TensorFlow Lite.
@@ -73,6 +85,12 @@ def export_litert(
         model: `AdapterModel` with a head.
         packer: `TextPacker` as in training.
         folder: Path of the folder to write. An existing folder is replaced.
+        precision: `"float32"` (default) for `model.tflite`. `"int8"` writes
+            `model_int8.tflite`, with weights
+            in int8 and activations quantized in each batch.
+        rows: Rows of texts to compare on, as a list of dicts; the first 200 are
+            used. Defaults to built-in English sentences.
+        text_fields: Names of the rows' texts.
         lengths: Numbers of tokens. `None` (default) stands for 16, 32, 64 and
             so on up to the packer's maximum length, which is the last one.
 
@@ -83,8 +101,9 @@ def export_litert(
         UserError: If the model has no head, a length is not between 2 and the
             packer's maximum length, or a library of the extra `export` is not
             installed.
-        AdapterError: If LiteRT lacks an operation of the model, or the file's
-            outputs differ from the model's by more than 1e-4.
+        AdapterError: If LiteRT lacks an operation of the model, the file's
+            outputs differ from the model's by more than 1e-4, or those of a
+            quantized file by more than `export_onnx` allows.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)
@@ -93,22 +112,47 @@ def export_litert(
         ['model.tflite', 'tokenizer.json']
     """
     token_outputs.check_model(model, "export_litert")
+    precisions.check(precision, "litert")
+    texts = CheckTexts(tuple(text_fields), rows, rows)
+    return _export(model, packer, folder, precision, texts, lengths)
+
+
+def _export(
+    model: AdapterModel,
+    packer: Packer,
+    folder: str | os.PathLike[str],
+    precision: str,
+    texts: CheckTexts,
+    lengths: Sequence[int] | None = None,
+) -> Path:
+    litert_file.check_installed()
     lengths = checked_lengths(lengths, packer.max_length)
     with replaced_folder(folder) as new:
+        path = new / "model.tflite"
         with model.reparameterization.folded_meanwhile():
-            (new / FILE).write_bytes(
-                litert_file.convert(_graphs(model, lengths))
+            graphs = _graphs(model, lengths)
+            path.write_bytes(litert_file.convert(graphs))
+            batches = list(_padded(texts.checked(model, packer), lengths))
+            rest = parity.random_batches(model, packer, rows=40)
+            parity.check(
+                litert_file.runner(path),
+                model,
+                itertools.chain(batches, _padded(rest, lengths)),
+                "LiteRT file",
             )
-            litert_file.add_metadata(
-                new / FILE, token_outputs.facts(model, packer)
-            )
-            batches = _padded(
-                parity.random_batches(model, packer),
-                lengths,
-                model.head.further_features,
-            )
-            run = litert_file.runner(new / FILE)
-            parity.check(run, model, batches, "LiteRT file")
+            facts = token_outputs.facts(model, packer)
+            if precision != "float32":
+                source, path = path, new / f"model_{precision}.tflite"
+                path.write_bytes(litert_file.convert(graphs, True))
+                facts |= quantization_quality.report(
+                    model.head,
+                    litert_file.runner(source),
+                    litert_file.runner(path),
+                    batches,
+                    precision,
+                )
+                source.unlink()
+        litert_file.add_metadata(path, facts)
         encoder = encoder_folder.folder_of(model.encoder_info)
         tokenizer_file.write(packer, new, encoder)
     return Path(folder)
@@ -134,39 +178,27 @@ def _graphs(
     model: AdapterModel, lengths: Sequence[int]
 ) -> dict[str, tf.types.experimental.PolymorphicFunction]:
     """Returns a dict from the name of a signature to its function."""
-    further = model.head.further_features
     shapes = model.feature_shapes()
     return {
         litert_file.signature(length): token_outputs.graph(
-            model,
-            {
-                name: shape if name in further else (*shape[:-1], length)
-                for name, shape in shapes.items()
-            },
+            model, {name: (*s[:-1], length) for name, s in shapes.items()}
         )
         for length in lengths
     }
 
 
 def _padded(
-    batches: Iterable[dict[str, np.ndarray]],
-    lengths: Sequence[int],
-    further: Container[str],
+    batches: Iterable[dict[str, np.ndarray]], lengths: Sequence[int]
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yields features padded to the next length; longer ones are cut.
 
-    Args:
-        batches: Dicts of features.
-        lengths: Numbers of tokens, in ascending order.
-        further: Names of features that have no values for tokens.
+    Positions of masks are padded too. LiteRT cannot add an axis to a tensor
+    with two unknown sizes.
     """
     for features in batches:
         longest = features["token_ids"].shape[-1]
         length = next((n for n in lengths if n >= longest), lengths[-1])
-        yield {
-            name: x if name in further else _resized(x, length)
-            for name, x in features.items()
-        }
+        yield {name: _resized(x, length) for name, x in features.items()}
 
 
 def _resized(x: np.ndarray, length: int) -> np.ndarray:

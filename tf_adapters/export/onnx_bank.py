@@ -17,6 +17,7 @@ import tensorflow as tf
 from tf_adapters import heads
 from tf_adapters.common import own_files
 from tf_adapters.export import bank_answers
+from tf_adapters.export import check_texts
 from tf_adapters.export import encoder_folder
 from tf_adapters.export import onnx_file
 from tf_adapters.export import parity
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from tf_adapters.common.types import Tensor
     from tf_adapters.data.tokens.packer import Packer
     from tf_adapters.encoders.encoder import Encoder
+    from tf_adapters.export.check_texts import CheckTexts
     from tf_adapters.models.adapter_model import AdapterModel
     from tf_adapters.models.bank_model import BankModel
     from tf_adapters.tasks.task import Task
@@ -65,16 +67,21 @@ def export_runs(
     """
     bank, packer, tasks = task_runs.load(folders, precision="float32")
     folder = own_files.make_folder(output, "onnx") / "tasks"
-    models = _own_models(folders, bank.encoder_info)
-    return export_bank_onnx(bank, packer, tasks, folder, models)
+    members = _members(folders, bank.encoder_info)
+    return export_bank_onnx(bank, packer, tasks, folder, members)
 
 
-def _own_models(
+def _members(
     folders: Iterable[str | os.PathLike[str]], encoder: Encoder
-) -> Iterator[AdapterModel]:
-    """Yields the model of each run, valid until the next one is made."""
+) -> Iterator[tuple[AdapterModel, CheckTexts]]:
+    """Yields the model of each run, valid until the next one, and its texts."""
+    # Imported here, so that library users can export without training code.
+    from tf_adapters.config import resolve
+
     for folder in folders:
-        yield saving.load_adapter(folder, encoder)
+        config = resolve.load_config(Path(folder) / "config.yaml")
+        texts = check_texts.texts_of_run(config)
+        yield saving.load_adapter(folder, encoder), texts
         # The next model may only be built on the encoder as it was loaded.
         encoder.restore()
 
@@ -84,7 +91,7 @@ def export_bank_onnx(
     packer: Packer,
     tasks: Sequence[Task],
     folder: str | os.PathLike[str],
-    models: Iterable[AdapterModel],
+    members: Iterable[tuple[AdapterModel, CheckTexts]],
 ) -> Path:
     """Writes a bank as an ONNX file, with any batch size and length.
 
@@ -105,8 +112,9 @@ def export_bank_onnx(
         packer: `TextPacker` as in training.
         tasks: List with the `Task` of each member of the bank, in order.
         folder: Path of the folder to write. An existing folder is replaced.
-        models: The `AdapterModel` of each member, in order. The file is
-            compared with each, and only then is the next one taken.
+        members: The `AdapterModel` of each member, in order, and the
+            `CheckTexts` to compare file and model on. The next one is taken
+            after the comparison.
 
     Returns:
         Path of the folder.
@@ -123,9 +131,9 @@ def export_bank_onnx(
         content = onnx_file.convert(_graph(bank), _facts(bank, packer, tasks))
         (new / FILE).write_bytes(content.SerializeToString())
         run = onnx_file.runner(new / FILE)
-        for index, model in enumerate(models):
+        for index, (model, texts) in enumerate(members):
             what = f"ONNX file for the task `{tasks[index].name}`"
-            batches = parity.random_batches(model, packer)
+            batches = texts.checked(model, packer)
             parity.check(_alone(run, index, model), model, batches, what)
         encoder = encoder_folder.folder_of(bank.encoder_info)
         if tokenizer_file.write(packer, new, encoder):

@@ -6,6 +6,7 @@ the same method are then used by feeding their tensors; the file stays as it is.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 import shutil
@@ -19,11 +20,13 @@ import tensorflow as tf
 from tf_adapters import methods
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.export import check_texts
 from tf_adapters.export import encoder_folder
 from tf_adapters.export import onnx_file
 from tf_adapters.export import parity
 from tf_adapters.export import token_outputs
 from tf_adapters.export import tokenizer_file
+from tf_adapters.export.check_texts import CheckTexts
 from tf_adapters.export.replaced_folder import replaced_folder
 
 if TYPE_CHECKING:
@@ -48,7 +51,8 @@ def export_run(config: Config, model_dir: str | os.PathLike[str]) -> Path:
     """Exports the encoder of a run, with the run's adapter as the default.
 
     Args:
-        config: `Config` of the run. Its distribution strategy is ignored.
+        config: `Config` of the run. Its distribution strategy and its precision
+            are ignored.
         model_dir: Path of the run folder.
 
     Returns:
@@ -58,13 +62,19 @@ def export_run(config: Config, model_dir: str | os.PathLike[str]) -> Path:
     # Imported here, so that library users can export without training code.
     from tf_adapters.runs import finished_run
 
+    train = dataclasses.replace(config.train, precision="float32")
+    config = dataclasses.replace(config, train=train)
     run = finished_run.load_to_export(config, model_dir)
     folder = own_files.make_folder(model_dir, "onnx_encoder") / run.task.name
-    return export_onnx_encoder(run.model, run.packer, folder)
+    texts = check_texts.texts_of_run(config)
+    return export_onnx_encoder(run.model, run.packer, folder, texts)
 
 
 def export_onnx_encoder(
-    model: AdapterModel, packer: Packer, folder: str | os.PathLike[str]
+    model: AdapterModel,
+    packer: Packer,
+    folder: str | os.PathLike[str],
+    texts: CheckTexts | None = None,
 ) -> Path:
     """Writes an encoder as an ONNX file that takes an adapter's weights.
 
@@ -79,6 +89,8 @@ def export_onnx_encoder(
         model: `AdapterModel` in float32, with a head of one linear layer.
         packer: `TextPacker` as in training.
         folder: Path of the folder to write. An existing folder is replaced.
+        texts: `CheckTexts` to compare file and model on. Default: built-in
+            sentences.
 
     Returns:
         Path of the folder.
@@ -99,7 +111,7 @@ def export_onnx_encoder(
         _name_weights(content, weights)
         (new / FILE).write_bytes(content.SerializeToString())
         run = _answering(onnx_file.runner(new / FILE), model)
-        batches = parity.random_batches(model, packer)
+        batches = (texts or CheckTexts()).checked(model, packer)
         parity.check(run, model, batches, "ONNX file")
         encoder = encoder_folder.folder_of(model.encoder_info)
         if tokenizer_file.write(packer, new, encoder):

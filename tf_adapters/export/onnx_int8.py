@@ -12,8 +12,6 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
-from tf_adapters.common.errors import ConfigError
-from tf_adapters.common.errors import shown
 from tf_adapters.common.extras import needs_extra
 
 if TYPE_CHECKING:
@@ -25,17 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     import onnx
 
-PRECISIONS = ("float32", "int8", "int8_static")
 _KINDS = ("MatMul", "Gather")
-
-
-def check_precision(precision: object) -> None:
-    """Raises a `ConfigError` if a value is not one of `PRECISIONS`."""
-    if precision not in PRECISIONS:
-        raise ConfigError(
-            f"An ONNX file has a precision of {', '.join(PRECISIONS)}. "
-            f"Received: {shown(precision)}"
-        )
 
 
 def quantize(
@@ -80,16 +68,17 @@ def quantize(
                 *(path, path), nodes_to_quantize=later, **options
             )
     content = onnx.load(path)
-    onnx.helper.set_model_props(content, {**facts, "precision": precision})
+    onnx.helper.set_model_props(content, facts)
     path.write_bytes(content.SerializeToString())
 
 
-def add_fact(path: Path, name: str, value: str) -> None:
-    """Adds an entry to the metadata of an ONNX file."""
+def add_facts(path: Path, facts: Mapping[str, str]) -> None:
+    """Adds entries to the metadata of an ONNX file."""
     import onnx
 
     content = onnx.load(path)
-    content.metadata_props.add(key=name, value=value)
+    for name, text in facts.items():
+        content.metadata_props.add(key=name, value=text)
     path.write_bytes(content.SerializeToString())
 
 

@@ -7,19 +7,16 @@ and `run.py`, which needs ONNX Runtime, `tokenizers` and NumPy.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
-import json
 from pathlib import Path
 import shutil
 from typing import TYPE_CHECKING
 
-from tf_adapters.common import own_files
-from tf_adapters.export import check_texts
 from tf_adapters.export import encoder_folder
 from tf_adapters.export import onnx_file
 from tf_adapters.export import onnx_int8
 from tf_adapters.export import parity
+from tf_adapters.export import precisions
 from tf_adapters.export import quantization_quality
 from tf_adapters.export import token_outputs
 from tf_adapters.export import tokenizer_file
@@ -60,16 +57,9 @@ def export_run(
         `<model_dir>/onnx_<precision>/<task>`. An existing folder is replaced.
     """
     # Imported here, so that library users can export without training code.
-    from tf_adapters.runs import finished_run
+    from tf_adapters.export import run_export
 
-    onnx_int8.check_precision(precision)
-    train = dataclasses.replace(config.train, precision="float32")
-    config = dataclasses.replace(config, train=train)
-    run = finished_run.load_to_export(config, model_dir)
-    texts = check_texts.texts_of_run(config)
-    name = "onnx" if precision == "float32" else f"onnx_{precision}"
-    folder = own_files.make_folder(model_dir, name) / run.task.name
-    return _export(run.model, run.packer, folder, precision, texts)
+    return run_export.export(config, model_dir, "onnx", precision, _export)
 
 
 def export_onnx(
@@ -124,7 +114,7 @@ def export_onnx(
         ['model.onnx', 'run.py', 'tokenizer.json']
     """
     token_outputs.check_model(model, "export_onnx")
-    onnx_int8.check_precision(precision)
+    precisions.check(precision, "onnx")
     texts = CheckTexts(tuple(text_fields), rows, rows)
     return _export(model, packer, folder, precision, texts)
 
@@ -177,14 +167,12 @@ def _quantize(
     path = source.with_name(f"model_{precision}.onnx")
     batches = texts.calibrating(model, packer)
     onnx_int8.quantize(source, path, precision, batches)
-    quality = quantization_quality.compare(
+    facts = quantization_quality.report(
         model.head,
         onnx_file.runner(source),
         onnx_file.runner(path),
         texts.checked(model, packer),
+        precision,
     )
-    print(f"The {precision} file {quality}.")
-    quality.check(precision)
-    fact = json.dumps(dataclasses.asdict(quality))
-    onnx_int8.add_fact(path, "quality", fact)
+    onnx_int8.add_facts(path, facts)
     source.unlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from tf_adapters.export.parity import Run
 
 _FACTS = "tf_adapters"
-_FEATURE = "An OpenVINO file"
 _LARGEST = 127
 # The same as LiteRT's: smaller weights would save little.
 _FEWEST_QUANTIZED = 1024
@@ -27,25 +27,30 @@ _FEWEST_QUANTIZED = 1024
 _WEIGHTS_INPUT = {"MatMul": 1, "Gather": 0}
 
 
-def convert(
-    content: onnx.ModelProto, facts: Mapping[str, str]
-) -> openvino.Model:
-    """Converts an ONNX file to an `openvino.Model`.
+def check_installed() -> None:
+    """Raises a `ConfigError` if OpenVINO is not installed."""
+    with needs_extra("export", "An OpenVINO file"):
+        importlib.import_module("openvino")
+
+
+def convert(content: onnx.ModelProto) -> openvino.Model:
+    """Converts an ONNX file, with its metadata, to an `openvino.Model`.
 
     Args:
         content: File that `onnx_file.convert` returned.
-        facts: Dict from name to text, for the metadata.
-
-    Raises:
-        ConfigError: If a library of the extra `export` is not installed.
     """
-    with needs_extra("export", _FEATURE):
-        import openvino
+    import openvino
+
     stream = io.BytesIO(content.SerializeToString())
     model = openvino.Core().read_model(stream)
+    add_facts(model, {fact.key: fact.value for fact in content.metadata_props})
+    return model
+
+
+def add_facts(model: openvino.Model, facts: Mapping[str, str]) -> None:
+    """Adds entries to the metadata of a model."""
     for name, text in facts.items():
         model.set_rt_info(text, [_FACTS, name])
-    return model
 
 
 def quantize(model: openvino.Model) -> None:
@@ -76,7 +81,11 @@ def _is_quantized(node: openvino.Node) -> bool:
         return False
     shape = node.get_output_shape(0)
     is_float = node.get_output_element_type(0).to_dtype() == np.float32
-    return is_float and len(shape) == 2 and np.prod(shape) >= _FEWEST_QUANTIZED
+    return (
+        is_float
+        and len(shape) == 2
+        and np.prod(tuple(shape)) >= _FEWEST_QUANTIZED
+    )
 
 
 def _scaled(weights: np.ndarray, axis: int) -> openvino.Node:
@@ -99,14 +108,20 @@ def write(model: openvino.Model, path: Path) -> None:
     openvino.save_model(model, path, compress_to_fp16=False)
 
 
+def remove(path: Path) -> None:
+    """Removes the two files of a model."""
+    path.unlink()
+    path.with_suffix(".bin").unlink()
+
+
 def runner(path: Path) -> Run:
     """Returns a function that runs a file on a dict of its inputs.
 
     It computes in float32. By default, OpenVINO uses bfloat16 on processors
     that have it.
     """
-    with needs_extra("export", _FEATURE):
-        import openvino
+    import openvino
+
     model = openvino.compile_model(
         path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,6 +68,36 @@ class Quality:
                 "needed. Nothing was written. Export with another --precision: "
                 "int8 is closer than int8_static, and float32 is exact."
             )
+
+
+def report(
+    head: Head,
+    run_float: Run,
+    run_quantized: Run,
+    batches: Iterable[Mapping[str, np.ndarray]],
+    precision: str,
+) -> dict[str, str]:
+    """Prints the quality of a quantized file, and checks it.
+
+    Args:
+        head: See `compare`.
+        run_float: See `compare`.
+        run_quantized: See `compare`.
+        batches: See `compare`.
+        precision: Precision of the quantized file.
+
+    Returns:
+        Dict from name to text, for the metadata of the file: `precision`, and
+        `quality`, the `Quality` as JSON.
+
+    Raises:
+        AdapterError: See `Quality.check`.
+    """
+    quality = compare(head, run_float, run_quantized, batches)
+    print(f"The {precision} file {quality}.")
+    quality.check(precision)
+    facts = json.dumps(dataclasses.asdict(quality))
+    return {"precision": precision, "quality": facts}
 
 
 def compare(

@@ -203,10 +203,10 @@ class AdapterFusion(Float32Layer):
         )
         if chosen is None:
             return stacks
-        chosen = ops.cast(chosen, "int32")
-        columns = chosen[:, None] * self.units + ops.arange(self.units)
+        drawn = ops.cast(chosen, "int32")
+        columns = drawn[:, None] * self.units + ops.arange(self.units)
         columns = ops.reshape(columns, (-1,))
-        indices = (columns, columns, columns, chosen)
+        indices = (columns, columns, columns, drawn)
         return [
             ops.take(stack, place, axis=axis)
             for stack, place, axis in zip(
@@ -229,7 +229,7 @@ class AdapterFusion(Float32Layer):
         up_bias: Tensor,
     ) -> Tensor:
         """Returns `sum_n p_n z_n`, of shape `(batch, tokens, d)`."""
-        weighted = self._by_adapter(activation) * weights[..., None]
+        weighted = self._by_adapter(activation) * ops.expand_dims(weights, -1)
         weighted = ops.reshape(weighted, ops.shape(activation))
         return dense(weighted, up_kernel) + dense(weights, up_bias)
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 # what it is called. `export.<format>_model` writes it.
 _TOKEN_FILES = {
     "onnx": ("model*.onnx", "ONNX file"),
-    "litert": ("model.tflite", "LiteRT file"),
-    "openvino": ("model.xml", "OpenVINO file"),
+    "litert": ("model*.tflite", "LiteRT file"),
+    "openvino": ("model*.xml", "OpenVINO file"),
 }
 
 
@@ -42,29 +42,29 @@ def export_texts(
         text_model: `TextModel` with a packer.
         path: Path of an earlier export, or one that does not exist yet.
         format: `"tf_saved_model"`, `"onnx"`, `"litert"` or `"openvino"`.
-        precision: See `export_onnx`.
-        texts: Texts to check an ONNX file on, see `rows.rows_of`, or `None`
-            (default) for built-in ones.
+        precision: See `export_onnx`. Not for SavedModels.
+        texts: Texts to check a file on, see `rows.rows_of`, or `None` (default)
+            for built-in ones. Not for SavedModels.
 
     Raises:
         UserError: If the format is unknown, `path` exists and is not such an
             export, or the packer does not use TensorFlow Text.
     """
     path = Path(path)
+    names = ", ".join(f'"{name}"' for name in _TOKEN_FILES)
     if format not in ("tf_saved_model", *_TOKEN_FILES):
-        names = ", ".join(f'"{name}"' for name in _TOKEN_FILES)
         raise UserError(
             'Expected `format` to be "tf_saved_model", which takes texts, or '
             f"one of {names}. Received: format={cut(repr(format))}. "
             "`model.adapter_model.export(path, format)` writes Keras's other "
             "formats, which take token features."
         )
-    if format != "onnx" and (precision != "float32" or texts is not None):
-        raise UserError(
-            "`precision` and `texts` have an effect only with "
-            f'format="onnx". Received: format="{format}"'
-        )
     if format == "tf_saved_model":
+        if precision != "float32" or texts is not None:
+            raise UserError(
+                "`precision` and `texts` have no effect on a SavedModel. Give "
+                f"another format: {names}."
+            )
         _check_replaced(path, "saved_model.pb", "SavedModel")
         _export_saved_model(text_model, path)
         return
@@ -72,11 +72,9 @@ def export_texts(
     # Imported here, because models can train without TensorFlow.
     module = importlib.import_module(f"tf_adapters.export.{format}_model")
     write = getattr(module, f"export_{format}")
-    options = {}
-    if format == "onnx":
-        options = {"precision": precision, **_check_rows(text_model, texts)}
     packer = text_model.preprocessor.packer
-    write(text_model.adapter_model, packer, path, **options)
+    rows = _check_rows(text_model, texts)
+    write(text_model.adapter_model, packer, path, precision, **rows)
 
 
 def _check_rows(text_model: StoredModel, texts: Any) -> dict[str, Any]:

@@ -100,9 +100,9 @@ class StoredModel(FittingModel):
             format: `"tf_saved_model"` (default); or `"onnx"`, `"litert"` or
                 `"openvino"`, see `tf_adapters.export_onnx`, `export_litert`
                 and `export_openvino`.
-            **options: With `format="onnx"`, `precision` (`"float32"`, `"int8"`
-                or `"int8_static"`, see `tf_adapters.export_onnx`) and `texts`
-                to compare file and model on, in the forms of `fit`. Without a
+            **options: Of files that take token ids, `precision` (`"float32"`,
+                `"int8"` and others, see these functions) and `texts` to
+                compare file and model on, in the forms of `fit`. Without a
                 preprocessor, see `keras.Model.export`.
 
         Raises:

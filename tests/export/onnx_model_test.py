@@ -159,7 +159,8 @@ def test_the_program_answers_without_tensorflow(exported):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", sorted(set(tiny.FAMILIES) - {"bert"}))
-def test_encoders(family, tmp_path):
+def test_encoders(family, tmp_path, monkeypatch):
+    monkeypatch.setattr(tiny, "VOCABULARY", 100)  # As the packer's.
     head = heads.Classification(labels=("a", "b"))
     model = tf_adapters.adapt(
         tiny.encoder(family), tf_adapters.methods.Pfeiffer(units=4), head
@@ -185,6 +186,18 @@ def test_heads(kind, tmp_path):
 @pytest.mark.parametrize("name", cases.names())
 def test_methods(name, tmp_path):
     model, _ = conftest.make_model("bert", cases.EVERY[name], tasks.get("wnli"))
+    packer = conftest.make_packer("bert")
+    folder = onnx_model.export_onnx(model, packer, tmp_path / "model")
+    _assert_equal(model, folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["int4", "int8"])
+def test_a_quantized_encoder(mode, tmp_path):
+    method = tf_adapters.methods.LoRA(rank=2)
+    model, _ = conftest.make_model(
+        "bert", method, tasks.get("wnli"), quantize=mode
+    )
     packer = conftest.make_packer("bert")
     folder = onnx_model.export_onnx(model, packer, tmp_path / "model")
     _assert_equal(model, folder)

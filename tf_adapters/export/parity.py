@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from typing import Any
 
 from keras import ops
 import numpy as np
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from tf_adapters.data.tokens.packer import Packer
     from tf_adapters.models.adapter_model import AdapterModel
 
-    Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
+    Run = Callable[[dict[str, np.ndarray]], Mapping[str, Any]]
 
 TOLERANCE = 1e-4
 _ROWS = 200
@@ -69,8 +70,7 @@ def random_batches(
             2 tokens, the last ones the packer's maximum length.
     """
     generator = np.random.default_rng(0)
-    embedding = model.encoder_info.backbone.token_embedding
-    size = embedding.embeddings.shape[0]
+    size = model.encoder_info.backbone.token_embedding.input_dim
     for length in np.linspace(2, packer.max_length, rows // _ROWS_AT_ONCE):
         features = {}
         for name, shape in model.feature_shapes().items():

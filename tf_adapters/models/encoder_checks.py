@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -18,7 +18,7 @@ from tf_adapters.common.types import Tensor
 from tf_adapters.layers.slot import EMBEDDING_PLACES
 from tf_adapters.layers.slot import Slot
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     import keras_hub
 
     from tf_adapters.models.adapted_encoder import AdaptedEncoder
@@ -129,7 +129,7 @@ def of_one_shape(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
 def _check_values(encoder: AdaptedEncoder, inputs: dict[str, Tensor]) -> None:
     """Raises a `UserError` if arrays have invalid ids. Skips tensors."""
     ends = {
-        "token_ids": encoder.token_embeddings.shape[0],
+        "token_ids": encoder.backbone.token_embedding.input_dim,
         "padding_mask": 2,
         "segment_ids": _num_segments(encoder.backbone),
     }
@@ -151,14 +151,3 @@ def _num_segments(backbone: keras_hub.models.Backbone) -> int:
     if "segment_embedding" not in [layer.name for layer in backbone.layers]:
         return 1
     return backbone.get_layer("segment_embedding").input_dim
-
-
-def check_not_quantized(backbone: keras_hub.models.Backbone) -> None:
-    """Raises a `UserError` if kernels are quantized to integers."""
-    for variable in backbone.weights:
-        if "int" in keras.backend.standardize_dtype(variable.dtype):
-            raise UserError(
-                f"The encoder is quantized: `{variable.path}` has type "
-                f"{variable.dtype}. Adapters read its weights as floats: "
-                "load the encoder again, without `quantize`."
-            )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from collections.abc import Sequence
     import os
+    from pathlib import Path
     from typing import Literal
     from typing import Self
 
@@ -158,7 +159,7 @@ class TextModel(StoredModel):
             tokenizer, model, preprocessor, max_length
         )
         self.adapters = AdapterSet(model)
-        self.run_folder = None
+        self.run_folder: Path | None = None
         self.compile()
         self.built = True
 
@@ -167,6 +168,7 @@ class TextModel(StoredModel):
         cls,
         preset: str | Encoder,
         dtype: keras.DTypePolicy | str | None = None,
+        quantize: str | None = None,
         **options: Any,
     ) -> Self:
         """Returns a text model of a pretrained encoder.
@@ -176,6 +178,7 @@ class TextModel(StoredModel):
                 `"bert_base_en_uncased"`, `"hf://owner/model"`. Or an
                 `Encoder`; then also pass `tokenizer`.
             dtype: See `load_encoder`.
+            quantize: See `load_encoder`.
             **options: See `TextModel`: `method`, `labels`, `head` ...
 
         Raises:
@@ -187,7 +190,7 @@ class TextModel(StoredModel):
             ... )
         """
         if isinstance(preset, str):
-            encoder, tokenizer = load_encoder(preset, dtype)
+            encoder, tokenizer = load_encoder(preset, dtype, quantize=quantize)
             return cls(encoder, tokenizer, **options)
         return cls(preset, **options)
 

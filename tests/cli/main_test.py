@@ -69,6 +69,29 @@ def test_evaluation_of_a_run_repeats_its_numbers(run_folder, capsys):
     assert f"test: {expected}" in capsys.readouterr().out
 
 
+def test_evaluation_may_quantize_the_encoder(run_folder, capsys):
+    assert _run(run_folder, {"quantize": "int4"}, mode="eval") == 0
+    assert "test: accuracy" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_run_on_a_quantized_encoder(run_folder, tmp_path, capsys):
+    assert _run(tmp_path, {**SMALL, "quantize": "int8"}) == 0
+    found, floats = (
+        json.loads((folder / "run" / "result.json").read_text())
+        for folder in (tmp_path, run_folder)
+    )
+    assert found["encoder_weights"] == floats["encoder_weights"]
+    assert floats["encoder_bytes"] == 4 * floats["encoder_weights"]
+    assert found["encoder_bytes"] < floats["encoder_bytes"] / 2
+    assert _run(tmp_path, mode="eval") == 0
+    expected = f"test: accuracy {found['test']['accuracy']:.4f}"
+    assert expected in capsys.readouterr().out
+    assert _run(tmp_path, {"quantize": "int4"}, mode="eval") == 1
+    message = capsys.readouterr().err
+    assert "quantized to int8, but this one is int4" in message
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

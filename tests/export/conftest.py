@@ -69,13 +69,15 @@ def make_packer(encoder):
     return tf_adapters.TextPacker(tokenizer, MAX_LENGTH)
 
 
-def make_model(encoder, method, task, seed=0):
+def make_model(encoder, method, task, seed=0, quantize=None):
     """Returns a model with large random weights, and its packer.
 
     Its answers differ between texts by far more than any tolerance.
     """
     packer = make_packer(encoder)
-    encoder, _ = tf_adapters.load_encoder(str(ENCODERS / encoder))
+    encoder, _ = tf_adapters.load_encoder(
+        str(ENCODERS / encoder), quantize=quantize
+    )
     own = {"temperature": TEMPERATURES.get(task.name, 1.0)}
     head = tf_adapters.heads.for_task(
         task, **(own if task.head == "classification" else {})

@@ -190,6 +190,18 @@ def test_methods(name, tmp_path):
     _assert_equal(model, folder)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["int4", "int8"])
+def test_a_quantized_encoder(mode, tmp_path):
+    method = tf_adapters.methods.LoRA(rank=2)
+    model, _ = conftest.make_model(
+        "bert", method, tasks.get("wnli"), quantize=mode
+    )
+    packer = conftest.make_packer("bert")
+    folder = onnx_model.export_onnx(model, packer, tmp_path / "model")
+    _assert_equal(model, folder)
+
+
 def test_a_file_that_differs_is_not_kept(exported, tmp_path, monkeypatch):
     model, packer, folder = exported
     earlier = (folder / "model.onnx").read_bytes()

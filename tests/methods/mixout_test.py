@@ -18,7 +18,12 @@ from tf_adapters.models.composition import Stack
 
 RATE = 0.9
 # With a dropout that would show if it were not replaced.
-HEAD = heads.Classification(("no", "yes", "maybe"), dropout_rate=0.5)
+HEAD = heads.Classification(
+    ("no", "yes", "maybe"),
+    dropout_rate=0.5,
+    hidden_layer="tanh",
+    hidden_dropout_rate=0.5,
+)
 LABELS = np.array([0, 2, 1])
 SEED = [8, 1024 * 3]
 
@@ -90,11 +95,12 @@ def test_what_follows_a_dropout_is_mixed():
             *(f"self_attention_layer/{part}" for part in attention),
             "feedforward_intermediate_dense",
         )
-    } | {"head/kernel"}
+    } | {"head/hidden_kernel", "head/kernel"}
     houlsby = adapt(tiny.encoder(), methods.Houlsby(4, mixout=RATE), HEAD)
     paths = _mixed_paths(houlsby)
-    assert len(paths) == 2 * tiny.BLOCKS + 1
-    assert all(p.endswith(("down_kernel", "head/kernel")) for p in paths)
+    of_head = {"head/hidden_kernel", "head/kernel"}
+    assert len(paths) == 2 * tiny.BLOCKS + 2 and of_head < paths
+    assert all(p.endswith("down_kernel") for p in paths - of_head)
     pooled = heads.Classification(("no", "yes"), reads="pooled_output")
     model = adapt(tiny.encoder(), methods.Full(mixout=RATE), pooled)
     assert "pooled_dense/kernel" in _mixed_paths(model)
@@ -118,10 +124,6 @@ def test_heads_mix_where_they_have_a_dropout():
     assert "head/score/kernel" in _mixed_paths(
         adapt(tiny.encoder(), full, heads.Choice())
     )
-    deep = heads.Classification(("no", "yes"), hidden_layer="tanh")
-    assert {"head/hidden_kernel", "head/kernel"} <= _mixed_paths(
-        adapt(tiny.encoder(), full, deep)
-    )
     encoder = tiny.encoder()
     masked = adapt(encoder, full, heads.MaskedLM.for_encoder(encoder))
     assert not any("head" in path for path in _mixed_paths(masked))
@@ -136,7 +138,8 @@ def _models(cls):
     The second one has the first one's mixed weights and no dropout.
     """
     model = adapt(tiny.encoder(dropout=0.5), cls(mixout=RATE), HEAD)
-    plain = adapt(tiny.encoder(), cls(), heads.Classification(HEAD.labels))
+    head = heads.Classification(HEAD.labels, hidden_layer="tanh")
+    plain = adapt(tiny.encoder(), cls(), head)
     initial = {k: v.numpy() for k, v in model.trained_variables().items()}
     generator = np.random.default_rng(0)
     for variable in model.trained_variables().values():

@@ -215,18 +215,6 @@ def test_the_configuration_has_what_keras_and_we_were_given():
     assert again.get_config() == model.get_config()
 
 
-@pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
-@pytest.mark.parametrize("mode", ["int8", "int4"])
-def test_a_quantized_encoder_is_refused(mode):
-    encoder = tiny.encoder(num_blocks=1)
-    model = _model(methods.Pfeiffer(units=4), encoder)
-    encoder.backbone.quantize(mode)
-    with pytest.raises(ValueError, match="is quantized"):
-        adapt(encoder, methods.Houlsby(units=4), HEAD)
-    with pytest.raises(ValueError, match="is quantized"):
-        model(_batch(model))
-
-
 @pytest.mark.parametrize(
     "method", [methods.Houlsby(4), methods.PrefixTuning(3, form="peft")]
 )

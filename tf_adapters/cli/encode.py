@@ -98,7 +98,7 @@ COMMAND = Command(
         "Data": ("input", "column", "output", "task_file"),
         "Settings": (
             *("max_length", "precision", "encoder", "stack_on", "adapters"),
-            *("distribution_strategy", "tpu", "config_file"),
+            *("distribution_strategy", "tpu", "config_file", "quantize"),
             *("params_override", "plugin", "verbose"),
         ),
     },

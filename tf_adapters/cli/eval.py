@@ -65,6 +65,7 @@ COMMAND = Command(
         "Settings": (
             *("encoder", "precision", "stack_on", "distribution_strategy"),
             *("tpu", "config_file", "params_override", "plugin", "verbose"),
+            "quantize",
         ),
     },
     run=run_eval,

@@ -171,7 +171,7 @@ COMMAND = Command(
         "Settings": (
             *("max_length", "precision", "encoder", "stack_on", "data_dir"),
             *("task_file", "config_file", "params_override", "plugin"),
-            "verbose",
+            *("quantize", "verbose"),
         ),
     },
     run=run_export,

@@ -75,6 +75,7 @@ _SHORT = {
     "validation": ("data.validation_file", flags.DEFINE_string),
     "test": ("data.test_file", flags.DEFINE_string),
     "encoder": ("encoder", flags.DEFINE_string),
+    "quantize": ("quantize", flags.DEFINE_string),
     "data_dir": ("data.data_dir", flags.DEFINE_string),
     "init_adapter": ("init_adapter", flags.DEFINE_string),
     "stack_on": ("stack_on", flags.DEFINE_string),

@@ -142,7 +142,7 @@ COMMAND = Command(
         "Data": ("input", "output", "glue_submission", "data_dir", "task_file"),
         "Settings": (
             *("max_length", "precision", "encoder", "stack_on", "adapters"),
-            *("distribution_strategy", "tpu", "config_file"),
+            *("distribution_strategy", "tpu", "config_file", "quantize"),
             *("params_override", "plugin", "verbose"),
         ),
     },

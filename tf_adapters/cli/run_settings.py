@@ -11,7 +11,7 @@ from tf_adapters.config import task as config_task
 # Settings that evaluation, prediction and export use. Further settings depend
 # on the head.
 _FREE = (
-    *("task", "encoder", "distribution_strategy", "tpu"),
+    *("task", "encoder", "quantize", "distribution_strategy", "tpu"),
     *("stack_on", "language_adapters", "method.adapters", "method.leave_out"),
     *("data.data_dir", "data.task_file", "data.max_length", "data.doc_stride"),
     *("data.windows", "data.window_stride"),

@@ -182,7 +182,7 @@ FLAGS = (
 GROUPS = {
     "What": (
         *("task", "method", "encoder", "mode", "adapters", "tasks", "list"),
-        *("init_adapter", "stack_on", "pretrain_steps", "plugin"),
+        *("init_adapter", "stack_on", "pretrain_steps", "plugin", "quantize"),
     ),
     "Data": (
         *("data", "text", "label", "head", "validation", "test", "data_dir"),

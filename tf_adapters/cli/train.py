@@ -191,7 +191,7 @@ COMMAND = Command(
     ),
     groups={
         "What": (
-            *("method", "encoder", "task", "tasks", "adapters"),
+            *("method", "encoder", "task", "tasks", "adapters", "quantize"),
             *("init_adapter", "stack_on", "pretrain_steps", "plugin"),
         ),
         "Data": (

@@ -112,6 +112,7 @@ COMMAND = Command(
     groups={
         "What": (
             *("trials", "methods", "method", "encoder", "task", "plugin"),
+            "quantize",
         ),
         "Data": (
             *("data", "text", "label", "head", "validation", "test"),

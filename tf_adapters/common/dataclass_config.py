@@ -156,6 +156,11 @@ def _coerce(value: Any, hint: Any, name: str) -> Any:
         return from_dict(hint, value, f"{name}.")
     if hint is typing.Any:
         return value
+    if typing.get_origin(hint) is typing.Union:
+        # A `Literal` or `None`; of other types, Python makes a `UnionType`.
+        hint, _ = typing.get_args(hint)
+        if value is None:
+            return None
     if typing.get_origin(hint) is typing.Literal:
         what = f"value of setting `{name}`,"
         check_known(what, value, typing.get_args(hint), ConfigError)

@@ -191,6 +191,9 @@ class Config:
         encoder: `minilm`, a KerasHub preset, a Hugging Face folder,
             `hf://owner/name`, or the folder of a run that trained an encoder;
             see `--list=encoders`.
+        quantize: `"int8"` or `"int4"`, to store the frozen encoder's kernels
+            and embeddings in 8 or 4 bits, or `None`. Methods that train them
+            are refused. Evaluation may quantize what was trained without.
         method: A method; see `tf_adapters.methods`.
         seed: Seed of samples, initial weights, order and dropout, at most
             4,294,967,295.
@@ -217,6 +220,7 @@ class Config:
     task: str
     method: typing.Any
     encoder: str = "minilm"
+    quantize: typing.Literal["int8", "int4"] | None = None
     seed: int = 0
     distribution_strategy: typing.Literal[
         "one_device", "mirrored", "multi_worker_mirrored", "tpu"

@@ -74,5 +74,5 @@ def of_transformer_encoder(block: Any) -> BlockLayers:
         ffn_down=block._feedforward_output_dense,
         attention_norm=block._self_attention_layer_norm,
         ffn_norm=block._feedforward_layer_norm,
-        num_heads=attention._query_dense.kernel.shape[1],
+        num_heads=attention.num_heads,
     )

@@ -75,8 +75,8 @@ class Encoder:
         """Hash of everything that determines the loaded encoder's outputs.
 
         Hexadecimal SHA-256 of the activation, the epsilon, and the names,
-        shapes and float32 values of the weights at loading time. Training does
-        not change it.
+        shapes and float32 values of the weights at loading time, before they
+        are quantized. Training does not change it.
         """
         return self.loaded.given_fingerprint or hash_of_weights(
             self.backbone, self.settings, self.loaded.values()
@@ -86,6 +86,11 @@ class Encoder:
     def loaded(self) -> LoadedWeights:
         """The `LoadedWeights` of the backbone."""
         return loaded_weights(self.backbone)
+
+    @property
+    def quantization(self) -> str | None:
+        """`"int8"` or `"int4"` if the weights are quantized, else `None`."""
+        return self.loaded.quantization
 
     @property
     def settings(self) -> tuple[str, float]:

@@ -42,9 +42,16 @@ class LoadedWeights:
     """
 
     def __init__(self) -> None:
-        # The fingerprint if the original weights are unknown: a `.keras` file
-        # only contains the weights after training.
+        # The fingerprint if the weights do not give it: they are quantized, or
+        # come from a `.keras` file.
         self.given_fingerprint = None
+        # Whether the original weights are unknown: a `.keras` file only
+        # contains the weights after training.
+        self.is_of_file = False
+        # `"int8"` or `"int4"` if the weights are quantized, else `None`.
+        self.quantization = None
+        # The number of weights before they were quantized.
+        self.num_weights = None
         # From the path of a weight that some model trains to the variable and
         # its original value.
         self._loaded = {}
@@ -181,7 +188,7 @@ class LoadedWeights:
         Raises:
             UserError: If the original values are unknown.
         """
-        if self.given_fingerprint:
+        if self.is_of_file:
             raise UserError(
                 "This encoder comes from a .keras file, which holds the "
                 "trained weights only, so the weights before training cannot "

@@ -69,8 +69,7 @@ def random_batches(
             2 tokens, the last ones the packer's maximum length.
     """
     generator = np.random.default_rng(0)
-    embedding = model.encoder_info.backbone.token_embedding
-    size = embedding.embeddings.shape[0]
+    size = model.encoder_info.backbone.token_embedding.input_dim
     for length in np.linspace(2, packer.max_length, rows // _ROWS_AT_ONCE):
         features = {}
         for name, shape in model.feature_shapes().items():

@@ -67,7 +67,7 @@ def checked_tokens(
     """
     features = dict(zip(names, _of_declared_ranks(values), strict=True))
     limits = {
-        "token_ids": encoder.token_embeddings.shape[0],
+        "token_ids": encoder.backbone.token_embedding.input_dim,
         "padding_mask": 2,
     }
     if "segment_ids" in features:

@@ -54,7 +54,10 @@ def load(
     precision = precision or _common(
         configs, "train.precision", lambda c: c.train.precision
     )
-    encoder, tokenizer = load_encoder(configs[0].encoder, precision)
+    quantize = _common(configs, "quantize", lambda c: c.quantize)
+    encoder, tokenizer = load_encoder(
+        configs[0].encoder, precision, quantize=quantize
+    )
     bank = bank_lib.load_bank(folders, encoder)
     packer = TextPacker(tokenizer, max_length, encoder.takes_segments)
     return bank, packer, tasks
@@ -104,7 +107,7 @@ def _common(
 ) -> Any:
     values = {of(config) for config in configs}
     if len(values) > 1:
-        found = ", ".join(map(str, sorted(values)))
+        found = ", ".join(sorted(map(str, values)))
         raise AdapterError(
             f"Runs that are exported together must have the same `{what}`. "
             f"Found: {found}."

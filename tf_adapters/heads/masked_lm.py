@@ -93,10 +93,11 @@ class MaskedLM(Head):
             encoder: `Encoder`; see `load_encoder`.
             **options: Attributes that do not depend on the encoder.
         """
-        table = encoder.backbone.token_embedding.embeddings
+        table = encoder.backbone.token_embedding
         own = encoder.architecture.masked_lm_activation
         return cls(
-            *map(int, table.shape),
+            table.input_dim,
+            table.output_dim,
             activation=own or encoder.activation,
             layer_norm_epsilon=encoder.layer_norm_epsilon,
             **options,

@@ -17,6 +17,7 @@ from tf_adapters.common.errors import cut
 from tf_adapters.interop.adapterhub import keys
 from tf_adapters.interop.tensor_names import TensorName
 from tf_adapters.interop.tensor_names import linear
+from tf_adapters.layers.quantized import embeddings_of
 
 if TYPE_CHECKING:
     from tf_adapters.encoders.encoder import Encoder
@@ -138,5 +139,5 @@ def write_head(
 
 def table_of(encoder: Encoder) -> np.ndarray:
     """Returns an encoder's token embedding as a float32 array."""
-    table = encoder.backbone.token_embedding.embeddings
+    table = embeddings_of(encoder.backbone.token_embedding)
     return np.asarray(table, "float32")

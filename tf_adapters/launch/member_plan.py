@@ -40,6 +40,7 @@ def _planned(config, name, layer):
         data.update(task_file=None, file=None, eval_languages=())
     shared = {
         "encoder": config.encoder,
+        "quantize": config.quantize,
         "seed": config.seed,
         "distribution_strategy": config.distribution_strategy,
         "data": data,

@@ -43,8 +43,8 @@ class Fusion(Method):
         activation: Activation of the members.
         value: `"dynamic"` (default) or `"static"`; see `AdapterFusion`.
         value_start: Initial values of V off the diagonal, which starts at 1.
-            `"constant"` (default): 1e-6, as in the authors' library.
-            `"random"`: normal with standard deviation 1e-6, as in section 4.1.
+            `"random"` (default): normal with standard deviation 1e-6, as in
+            section 4.1. `"constant"`: 1e-6, as in the authors' library.
         value_pull: Weight of the penalty `sum (V - I)^2`. 0.01 in the authors'
             library; the paper gives no number (section 4.1).
         subset: Number of members that are drawn at random in each training
@@ -67,7 +67,7 @@ class Fusion(Method):
     units: int = 64
     activation: Activation = "relu"
     value: FusionValue = "dynamic"
-    value_start: FusionStart = "constant"
+    value_start: FusionStart = "random"
     value_pull: float = 0.01
     subset: int | None = None
     leave_out: tuple[int, ...] = ()

@@ -49,7 +49,7 @@ class EncoderShape:
             width=backbone.hidden_dim,
             ffn_width=backbone.intermediate_dim,
             num_heads=backbone.num_heads,
-            embedding_width=backbone.token_embedding.embeddings.shape[-1],
+            embedding_width=backbone.token_embedding.output_dim,
             has_gate=encoder.architecture.has_gate,
         )
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
-import math
 import typing
 from typing import Any
 
@@ -32,6 +31,7 @@ from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.norm_place import NORM_PLACES
 from tf_adapters.layers.normalization import layer_norm
+from tf_adapters.layers.quantized import kernel_of
 from tf_adapters.layers.slot import BLOCK_PLACES
 from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.stateless_seeds import dropout
@@ -188,10 +188,7 @@ class AdaptedBlock(Float32Layer):
     ) -> Tensor:
         """Returns a projection of `x`, modified by its slot if it has one."""
         layer = getattr(self.block_layers, name)
-        kernel = ops.reshape(
-            layer.kernel,
-            (x.shape[-1], math.prod(layer.kernel.shape) // x.shape[-1]),
-        )
+        kernel = kernel_of(layer, x.shape[-1])
         bias = layer.bias
         if bias is not None:
             bias = ops.reshape(bias, (kernel.shape[-1],))

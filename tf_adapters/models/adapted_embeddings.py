@@ -15,6 +15,8 @@ from tf_adapters.layers.banks.norms import norm_weights
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.normalization import layer_norm
+from tf_adapters.layers.quantized import kernel_of
+from tf_adapters.layers.quantized import look_up
 from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.stateless_seeds import dropout
 
@@ -34,7 +36,11 @@ def embed(
     training: bool | None,
 ) -> tuple[Tensor, Context]:
     """Returns the input of the first block, and the updated context."""
-    if "word_embeddings" in encoder.embedding_slots or encoder.position_offset:
+    if (
+        "word_embeddings" in encoder.embedding_slots
+        or encoder.position_offset
+        or encoder.backbone.token_embedding.quantization_mode == "int4"
+    ):
         x, context = _embed_with_slot(encoder, inputs, context, training)
     else:
         names = [tensor.name for tensor in encoder.embeddings.inputs]
@@ -45,7 +51,8 @@ def embed(
     x = layer_norm(x, gamma, beta, encoder.epsilon)
     x = dropout(x, encoder.hidden_dropout, context.seeds)
     if encoder.projection is not None:
-        x = dense(x, encoder.projection.kernel, encoder.projection.bias)
+        kernel = kernel_of(encoder.projection, x.shape[-1])
+        x = dense(x, kernel, encoder.projection.bias)
     return _in_slot(encoder, "embeddings", x, context, training)
 
 
@@ -55,8 +62,11 @@ def _embed_with_slot(
     context: Context,
     training: bool | None,
 ) -> tuple[Tensor, Context]:
-    """Sums all embeddings, after applying a slot to the word embeddings."""
-    tokens = encoder.backbone.token_embedding(inputs["token_ids"])
+    """Sums all embeddings, after applying a slot to the word embeddings.
+
+    Without a slot, the result is that of `encoder.embeddings`.
+    """
+    tokens = look_up(encoder.backbone.token_embedding, inputs["token_ids"])
     x, context = _in_slot(encoder, "word_embeddings", tokens, context, training)
     names = [layer.name for layer in encoder.backbone.layers]
     positions = _position_embedding(encoder, names)

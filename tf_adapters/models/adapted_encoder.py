@@ -15,12 +15,15 @@ import keras
 from keras import ops
 
 from tf_adapters.common.types import Tensor
+from tf_adapters.encoders import quantization
 from tf_adapters.layers.banks.norms import BankNorm
 from tf_adapters.layers.banks.norms import norm_weights
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.normalization import layer_norm
+from tf_adapters.layers.quantized import embeddings_of
+from tf_adapters.layers.quantized import kernel_of
 from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.methods.method import EncoderShape
@@ -107,7 +110,7 @@ class AdaptedEncoder(Float32Layer):
         slots = [{} for _ in blocks] if slots is None else slots
         embedding_slots = dict(embedding_slots or {})
         encoder_checks.check_slots(slots, embedding_slots, len(blocks))
-        encoder_checks.check_not_quantized(backbone)
+        quantization.check_float(backbone)
         self.backbone = backbone
         self.slots = slots
         self.embedding_slots = embedding_slots
@@ -188,9 +191,12 @@ class AdaptedEncoder(Float32Layer):
         return self.backbone.hidden_dim
 
     @property
-    def token_embeddings(self) -> keras.Variable:
-        """The token embedding, a variable `(vocabulary, embedding width)`."""
-        return self.backbone.token_embedding.embeddings
+    def token_embeddings(self) -> Tensor:
+        """The token embedding `(vocabulary, embedding width)`.
+
+        A variable, or a tensor if the encoder is quantized.
+        """
+        return embeddings_of(self.backbone.token_embedding)
 
     def norms(self) -> list[keras.layers.Layer]:
         """Returns all layer norms: of embeddings, blocks, and the final one.
@@ -229,7 +235,7 @@ class AdaptedEncoder(Float32Layer):
         return_probes: bool = False,
     ) -> dict[str, Any]:
         encoder_checks.check_inputs(self, inputs)
-        encoder_checks.check_not_quantized(self.backbone)
+        quantization.check_float(self.backbone)
         inputs = encoder_checks.of_one_shape(inputs)
         seeds = StatelessSeeds(seed) if training else None
         # The mask may be boolean; counting added tokens needs integers.
@@ -267,7 +273,11 @@ class AdaptedEncoder(Float32Layer):
         }
         if self.pooler is not None:
             outputs["pooled_output"] = ops.tanh(
-                dense(x[:, 0], self.pooler.kernel, self.pooler.bias)
+                dense(
+                    x[:, 0],
+                    kernel_of(self.pooler, self.width),
+                    self.pooler.bias,
+                )
             )
         if return_hidden_states:
             outputs["hidden_states"] = [of_text(self, x) for x in hidden_states]

@@ -137,11 +137,30 @@ def _read_ours(
             f"{found['fingerprint'][:12]}, but `{encoder.name}` has "
             f"{encoder.fingerprint[:12]}. Load that encoder."
         )
+    _check_quantization(found.get("quantization"), encoder, folder)
     path = folder / adapter_folder.WEIGHTS_FILE
     tensors = adapter_folder.read_weights(folder, config)
     if not with_head:
         config, tensors = without_head(config, tensors)
     return config, tensors, path
+
+
+def _check_quantization(
+    expected: str | None, encoder: Encoder, folder: Path
+) -> None:
+    """Raises an error if an adapter was trained on other, rounded weights.
+
+    An adapter that was trained on the original weights may be used on rounded
+    ones: its answers change as little as the encoder's vectors.
+    """
+    if expected in (None, encoder.quantization):
+        return
+    received = encoder.quantization or "not quantized"
+    raise AdapterError(
+        f"The adapter in {folder} was trained on encoder `{encoder.name}` "
+        f"quantized to {cut(expected)}, but this one is {received}. Load it "
+        f'with `tf_adapters.load_encoder(name, quantize="{cut(expected)}")`.'
+    )
 
 
 def without_head(

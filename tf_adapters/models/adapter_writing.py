@@ -113,6 +113,10 @@ def _card(config: dict[str, Any], tensors: dict[str, np.ndarray]) -> str:
         f"- {key}: `{value}`" for key, value in config["details"].items()
     )
     settings = ", ".join(f"`{key}={value}`" for key, value in method.items())
+    mode = config["encoder"].get("quantization")
+    encoder = f'"{config["encoder"]["name"]}"'
+    if mode:
+        encoder += f', quantize="{mode}"'
     return f"""# An adapter for `{config["encoder"]["name"]}`
 
 Trained with tf_adapters, method `{name}` ({settings or "no parameters"}):
@@ -124,7 +128,7 @@ Trained with tf_adapters, method `{name}` ({settings or "no parameters"}):
 ```python
 import tf_adapters
 
-encoder, tokenizer = tf_adapters.load_encoder("{config["encoder"]["name"]}")
+encoder, tokenizer = tf_adapters.load_encoder({encoder})
 model = tf_adapters.load_adapter("path/of/this/folder", encoder)
 ```
 """

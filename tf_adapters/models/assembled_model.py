@@ -70,8 +70,9 @@ class AssembledModel(EncoderModel):
         for slot in self.all_slots():
             check_names(slot)
         self.head_layer = None if head is None else self._make_head_layer()
+        model_checks.check_trained_floats(self)
         self.reparameterization = Reparameterization(
-            method.reparameterize(self),
+            model_checks.of_floats(self, method.reparameterize(self)),
             lambda: model_checks.foldable(method.folds(self)),
             name="reparameterization",
         )
@@ -178,7 +179,7 @@ class AssembledModel(EncoderModel):
                 blocks share a kernel and each adds something different to it.
         """
         self.check_encoder()
-        model_checks.check_foldable(self.method.folds(self))
+        model_checks.check_foldable(self, self.method.folds(self))
         written = {id(v): v for v in self.reparameterization.written()}
         kernels = [v for v in self.encoder.backbone.weights if id(v) in written]
         self.encoder_info.loaded.keep(kernels, self.encoder_user)

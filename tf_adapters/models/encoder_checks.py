@@ -129,7 +129,7 @@ def of_one_shape(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
 def _check_values(encoder: AdaptedEncoder, inputs: dict[str, Tensor]) -> None:
     """Raises a `UserError` if arrays have invalid ids. Skips tensors."""
     ends = {
-        "token_ids": encoder.token_embeddings.shape[0],
+        "token_ids": encoder.backbone.token_embedding.input_dim,
         "padding_mask": 2,
         "segment_ids": _num_segments(encoder.backbone),
     }
@@ -151,14 +151,3 @@ def _num_segments(backbone: keras_hub.models.Backbone) -> int:
     if "segment_embedding" not in [layer.name for layer in backbone.layers]:
         return 1
     return backbone.get_layer("segment_embedding").input_dim
-
-
-def check_not_quantized(backbone: keras_hub.models.Backbone) -> None:
-    """Raises a `UserError` if kernels are quantized to integers."""
-    for variable in backbone.weights:
-        if "int" in keras.backend.standardize_dtype(variable.dtype):
-            raise UserError(
-                f"The encoder is quantized: `{variable.path}` has type "
-                f"{variable.dtype}. Adapters read its weights as floats: "
-                "load the encoder again, without `quantize`."
-            )

@@ -11,6 +11,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.encoders.encoder import Encoder
+from tf_adapters.layers.quantized import is_quantized
 from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.stateless_seeds import MAX_SEED
 from tf_adapters.models import variable_groups
@@ -89,6 +90,42 @@ def check_trained_dtypes(model: AssembledModel) -> None:
             )
 
 
+def check_trained_floats(model: AssembledModel) -> None:
+    """Raises a `UserError` if a quantized weight of the encoder would train.
+
+    Args:
+        model: `AdapterModel`.
+    """
+    for variable in model.declared_encoder_variables():
+        _check_float(model, variable)
+
+
+def of_floats(
+    model: AssembledModel,
+    pairs: list[tuple[keras.Variable, keras.layers.Layer]],
+) -> list[tuple[keras.Variable, keras.layers.Layer]]:
+    """Returns the pairs; raises a `UserError` if one has a quantized weight.
+
+    Args:
+        model: `AdapterModel`.
+        pairs: Return value of `Method.reparameterize`.
+    """
+    for variable, _ in pairs:
+        _check_float(model, variable)
+    return pairs
+
+
+def _check_float(model: AssembledModel, variable: keras.Variable) -> None:
+    if is_quantized(variable):
+        raise UserError(
+            f"The method {methods.name_of(model.method)} changes "
+            f"`{variable.path}`, which is quantized to "
+            f"{model.encoder_info.quantization} and cannot train. Use a method "
+            "that leaves kernels and embeddings alone, such as pfeiffer or "
+            "lora, or load the encoder without `quantize`."
+        )
+
+
 def check_trains(model: AssembledModel) -> None:
     """Raises a `UserError` if a model has no weights that train.
 
@@ -115,7 +152,8 @@ def _check_pooler(encoder: Encoder, head: heads.Head | None) -> None:
 def _check_vocabulary(encoder: Encoder, head: heads.Head | None) -> None:
     if not isinstance(head, heads.MaskedLM):
         return
-    expected = tuple(encoder.backbone.token_embedding.embeddings.shape)
+    layer = encoder.backbone.token_embedding
+    expected = layer.input_dim, layer.output_dim
     received = head.vocabulary_size, head.embedding_width
     if received != expected:
         raise UserError(
@@ -128,13 +166,28 @@ def _check_vocabulary(encoder: Encoder, head: heads.Head | None) -> None:
 def foldable(
     pairs: list[tuple[keras.Variable, Slot]],
 ) -> list[tuple[keras.Variable, Slot]]:
-    """Returns the pairs whose kernel occurs in no other pair."""
+    """Returns the pairs whose kernel holds floats and is in no other pair."""
     kernels = [id(kernel) for kernel, _ in pairs]
-    return [pair for pair in pairs if kernels.count(id(pair[0])) == 1]
+    return [
+        pair
+        for pair in pairs
+        if kernels.count(id(pair[0])) == 1 and not is_quantized(pair[0])
+    ]
 
 
-def check_foldable(pairs: list[tuple[keras.Variable, Slot]]) -> None:
-    """Raises a `UserError` if two slots would change the same kernel."""
+def check_foldable(
+    model: AssembledModel, pairs: list[tuple[keras.Variable, Slot]]
+) -> None:
+    """Raises a `UserError` if a slot cannot be added to its kernel.
+
+    The kernel may be quantized, or another slot may change it, too.
+    """
+    if pairs and model.encoder_info.quantization:
+        raise UserError(
+            "The encoder is quantized to "
+            f"{model.encoder_info.quantization}, and its kernels cannot hold "
+            "the small changes of the adapter. Use the model without `fold()`."
+        )
     if len(foldable(pairs)) < len(pairs):
         raise UserError(
             "The encoder's blocks share their kernels, as ALBERT's do, but "

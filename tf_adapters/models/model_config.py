@@ -9,6 +9,7 @@ import keras
 
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.encoders import quantization
 from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.encoders.loaded_weights import loaded_weights
 from tf_adapters.models import composition
@@ -30,9 +31,13 @@ def encoder_config(encoder: Encoder) -> dict[str, Any]:
     fields = dict(vars(encoder))
     fingerprint = fields.pop("fingerprint")
     backbone = keras.saving.serialize_keras_object(fields["backbone"])
+    # With the types of quantized layers, Keras would build other variables.
+    policy = keras.dtype_policies.serialize(encoder.backbone.dtype_policy)
+    backbone["config"]["dtype"] = policy
     return {
         "encoder": {**fields, "backbone": backbone},
         "fingerprint": fingerprint,
+        "quantization": encoder.quantization,
     }
 
 
@@ -53,7 +58,8 @@ def model_from(cls: type[AdapterModel], config: dict[str, Any]) -> AdapterModel:
     """Recreates the model that `config_of` described, without its weights."""
     config = dict(config)
     encoder = encoder_from(config)
-    del config["encoder"], config["fingerprint"]
+    for name in ("encoder", "fingerprint", "quantization"):
+        config.pop(name, None)
     return model_on(cls, encoder, config)
 
 
@@ -61,8 +67,12 @@ def encoder_from(config: dict[str, Any]) -> Encoder:
     """Recreates the `Encoder` in a configuration, without its weights."""
     fields = dict(config["encoder"])
     backbone = keras.saving.deserialize_keras_object(fields["backbone"])
+    # Files of version 0.2.0 and earlier have no `quantization`.
+    if config.get("quantization"):
+        quantization.quantize_backbone(backbone, config["quantization"])
     # The weights are loaded later; until then the encoder is random.
-    loaded_weights(backbone).given_fingerprint = config["fingerprint"]
+    loaded = loaded_weights(backbone)
+    loaded.given_fingerprint, loaded.is_of_file = config["fingerprint"], True
     return Encoder(**{**fields, "backbone": backbone})
 
 

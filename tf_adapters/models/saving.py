@@ -126,6 +126,7 @@ def describe_adapter(
         "encoder": {
             "name": encoder.name,
             "fingerprint": encoder.fingerprint,
+            "quantization": encoder.quantization,
             "num_blocks": encoder.backbone.num_layers,
             "width": encoder.backbone.hidden_dim,
         },

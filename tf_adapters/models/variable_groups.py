@@ -7,6 +7,7 @@ import math
 import typing
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.encoders import quantization
 from tf_adapters.layers.reparameterization import stored_name
 
 if typing.TYPE_CHECKING:
@@ -14,6 +15,9 @@ if typing.TYPE_CHECKING:
 
     from tf_adapters.models.assembled_model import AssembledModel
     from tf_adapters.models.multitask_model import MultiTaskModel
+
+# The groups of the encoder's trained variables.
+_OF_ENCODER = ("layer norms", "biases", "encoder kernels")
 
 
 def variable_groups(
@@ -96,7 +100,7 @@ def _by_kind(
     variables: Iterable[keras.Variable],
 ) -> list[tuple[str, bool, list[keras.Variable]]]:
     """Splits trained encoder variables into norms, biases and others."""
-    kinds = {"layer norms": [], "biases": [], "encoder kernels": []}
+    kinds = {kind: [] for kind in _OF_ENCODER}
     for variable in variables:
         if variable.name in ("gamma", "beta"):
             kinds["layer norms"].append(variable)
@@ -123,8 +127,9 @@ def trained_table(model: AssembledModel | MultiTaskModel) -> str:
         >>> tf_adapters.trained_table(model).splitlines()[0].split()
         ['part', 'variables', 'weights', 'of', 'encoder']
     """
-    encoder_weights = count_weights(model.encoder.backbone.weights)
+    encoder_weights = quantization.count_weights(model.encoder.backbone)
     variable_groups = model.variable_groups()
+    of_encoder = 0
     wide = max(16, *(len(part) for part, _, _ in variable_groups))
 
     def line(part: str, state: str, count: int, weights: int) -> str:
@@ -140,9 +145,13 @@ def trained_table(model: AssembledModel | MultiTaskModel) -> str:
     ]
     for part, trains, variables in variable_groups:
         state = "trains" if trains else "frozen"
-        lines.append(
-            line(part, state, len(variables), count_weights(variables))
-        )
+        weights = count_weights(variables)
+        if part == "encoder":
+            # Quantized variables are packed, and their scales are no weights.
+            weights = encoder_weights - of_encoder
+        elif part in _OF_ENCODER:
+            of_encoder += weights
+        lines.append(line(part, state, len(variables), weights))
     trained = model.trained_variables().values()
     lines.append(
         line("all that trains", "", len(trained), count_weights(trained))

@@ -73,7 +73,9 @@ class Experiment:
         name, max_length = self.config.encoder, self.config.data.max_length
         with self.strategy.scope():
             self.encoder, self.tokenizer = load_encoder(
-                name, dtype=self.config.train.precision
+                name,
+                dtype=self.config.train.precision,
+                quantize=self.config.quantize,
             )
         compatibility.check_length(max_length, self.encoder, name)
         self.packer = TextPacker(

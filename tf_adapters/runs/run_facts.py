@@ -3,6 +3,7 @@
 import logging
 
 from tf_adapters import methods
+from tf_adapters.encoders import quantization
 from tf_adapters.models.variable_groups import count_weights
 from tf_adapters.models.variable_groups import trained_table
 from tf_adapters.runs.provenance import provenance
@@ -30,7 +31,8 @@ def facts(config, model):
         "seed": config.seed,
         "trained_weights": count_weights(trained.values()),
         "head_weights": count_weights(of_head),
-        "encoder_weights": model.encoder.backbone.count_params(),
+        "encoder_weights": quantization.count_weights(model.encoder.backbone),
+        "encoder_bytes": quantization.count_bytes(model.encoder.backbone),
         **provenance(),
     }
 

@@ -57,7 +57,7 @@ def _is_language(value, metric):
 _NUMBERS = ("trained_weights", "head_weights", "encoder_weights", "seed")
 _NUMBERS += ("seconds", "training_seconds", "merging_seconds", "mean_metric")
 _NUMBERS += ("examples_per_second", "padding_share", "best_step", "steps")
-_NUMBERS += ("examples", "trials", "best_trial")
+_NUMBERS += ("examples", "trials", "best_trial", "encoder_bytes")
 _OF_RESULT = {
     **dict.fromkeys(_NUMBERS, _is_number),
     **dict.fromkeys(EVALUATED, _are_numbers),

@@ -108,12 +108,14 @@ def print_run(result, config, model_dir):
     for key, value in result.get("method_report", {}).items():
         print(f"{key}: {value:.4g}")
     weights = model_dir / "adapter" / "adapter.safetensors"
+    # Results of older versions have no `encoder_bytes`.
+    of_encoder = result.get("encoder_bytes", 4 * result["encoder_weights"])
     # Without a shared folder, only the chief has this file.
     if weights.exists():
         print(
             f"adapter: {remote_folder.address(weights.parent)} "
             f"({weights.stat().st_size / 1e6:.1f} MB next to an encoder of "
-            f"{4 * result['encoder_weights'] / 1e6:.0f} MB)"
+            f"{of_encoder / 1e6:.0f} MB)"
         )
     _speed(result)
     if "transfer" in result:

@@ -28,6 +28,7 @@ def load(
     encoder: str | Path | Encoder | None = None,
     tokenizer: Any = None,
     dtype: str | None = None,
+    quantize: str | None = None,
     **options: Any,
 ) -> TextModel:
     """Returns the text model of a trained adapter.
@@ -42,6 +43,8 @@ def load(
             Default: the name of the encoder that the adapter was trained on.
         tokenizer: The tokenizer of an `Encoder`. Default: `None`.
         dtype: See `load_encoder`. Has no effect with an `Encoder`.
+        quantize: See `load_encoder`. Default: as in training. An adapter that
+            was trained without may be used with it.
         **options: See `TextModel`: `max_length`, `learning_rate` ...
 
     Raises:
@@ -58,19 +61,18 @@ def load(
         dict_keys(['label', 'probabilities'])
     """
     if Path(folder).suffix == ".keras" and Path(folder).is_file():
-        return _load_file(folder, (encoder, tokenizer, dtype), options)
-    if dtype is not None and not isinstance(encoder, str | Path | None):
-        raise UserError(
-            "The encoder is loaded already, so its type is fixed. Pass "
-            f"`dtype={dtype!r}` to `load_encoder`."
-        )
+        given = encoder, tokenizer, dtype, quantize
+        return _load_file(folder, given, options)
+    if not isinstance(encoder, str | Path | None):
+        _check_none(dtype=dtype, quantize=quantize)
     stored = stored_adapter.find_stored(folder)
     path = stored.path
     details = stored.config["details"] if stored.format == formats.OURS else {}
     if encoder is None:
         encoder = _encoder_of(stored)
     if isinstance(encoder, str | Path):
-        encoder, tokenizer = load_encoder(str(encoder), dtype)
+        mode = quantize or _quantization_of(stored)
+        encoder, tokenizer = load_encoder(str(encoder), dtype, quantize=mode)
     options.setdefault("max_length", details.get("max_length"))
     adapter = saving.load_adapter(stored, encoder, name="default")
     model = TextModel.of_adapter(adapter, tokenizer, **options)
@@ -80,6 +82,16 @@ def load(
     if (run / "config.yaml").is_file() and path.name == "adapter":
         model.run_folder = run
     return model
+
+
+def _check_none(**options: str | None) -> None:
+    """Raises a `UserError` if an option for loading an encoder is given."""
+    for name, value in options.items():
+        if value is not None:
+            raise UserError(
+                "The encoder is loaded already, so its type is fixed. Pass "
+                f"`{name}={value!r}` to `load_encoder`."
+            )
 
 
 def _load_file(
@@ -99,6 +111,12 @@ def _load_file(
             "Load it with `keras.saving.load_model(path)`."
         )
     return model
+
+
+def _quantization_of(stored: stored_adapter.StoredAdapter) -> str | None:
+    if stored.format != formats.OURS:
+        return None
+    return stored.config["encoder"].get("quantization")
 
 
 def _encoder_of(stored: stored_adapter.StoredAdapter) -> str:

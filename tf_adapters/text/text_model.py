@@ -167,6 +167,7 @@ class TextModel(StoredModel):
         cls,
         preset: str | Encoder,
         dtype: keras.DTypePolicy | str | None = None,
+        quantize: str | None = None,
         **options: Any,
     ) -> Self:
         """Returns a text model of a pretrained encoder.
@@ -176,6 +177,7 @@ class TextModel(StoredModel):
                 `"bert_base_en_uncased"`, `"hf://owner/model"`. Or an
                 `Encoder`; then also pass `tokenizer`.
             dtype: See `load_encoder`.
+            quantize: See `load_encoder`.
             **options: See `TextModel`: `method`, `labels`, `head` ...
 
         Raises:
@@ -187,7 +189,7 @@ class TextModel(StoredModel):
             ... )
         """
         if isinstance(preset, str):
-            encoder, tokenizer = load_encoder(preset, dtype)
+            encoder, tokenizer = load_encoder(preset, dtype, quantize=quantize)
             return cls(encoder, tokenizer, **options)
         return cls(preset, **options)
 

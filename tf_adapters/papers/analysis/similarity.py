@@ -178,7 +178,7 @@ def _of_texts(run, experiment, rows, number):
         lambda text, position: ids[text][position] in special,
         number,
     )
-    untuned, _ = load_encoder(run.config.encoder)
+    untuned, _ = load_encoder(run.config.encoder, quantize=run.config.quantize)
     plain = adapt(untuned, methods.HeadOnly())
     before, after = (
         _vectors(model, experiment, examples, places)

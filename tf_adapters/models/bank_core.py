@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 from keras import ops
@@ -23,7 +23,7 @@ from tf_adapters.layers.slot import PROJECTIONS
 from tf_adapters.models import bank_encoder_parts
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.encoders.encoder import Encoder
     from tf_adapters.layers.banks.bank_layer import BankLayer
     from tf_adapters.layers.slot import Slot

@@ -4,7 +4,8 @@
     python benchmarks/bank_speed.py --kinds=pfeiffer --adapters=8,1000
 
 Texts a second on `minilm` with heads of two labels, float32. The adapters are
-of the given methods in turn; their weights are random. A batch asks for
+of the given methods in turn, so each text also passes through the layers of
+the other methods; their weights are random. A batch asks for
 
 - distinct: a different adapter for each text, as far as there are so many;
 - uniform, zipf: adapters drawn uniformly, or with exponent 1.1;
@@ -70,20 +71,22 @@ def make_models(encoder, kinds):
 
 def measure_bank(arguments):
     """Prints the first table."""
-    import tensorflow as tf
-
     import tf_adapters
 
     encoder, _ = tf_adapters.load_encoder("minilm")
     models = make_models(encoder, arguments.kinds.split(","))
     (alone,) = make_models(encoder, ["head_only"])
-    bare = tf.function(lambda features: alone(features, training=False))
-    bank = tf_adapters.load_bank(models[:1], encoder, capacity=1000)
-    bank.remove(models[0].name)
+    bare = graph_of(alone)
+    counts = list(map(int, arguments.adapters.split(",")))
+    bank = tf_adapters.load_bank(
+        models, encoder, capacity=len(models) + max(counts)
+    )
     generator = np.random.default_rng(0)
-    for adapters in map(int, arguments.adapters.split(",")):
+    for adapters in counts:
+        # So that rows do not double again and again while adapters are added.
+        bank.reserve(-(-adapters // len(models)) + 1)
         seconds = seconds_of(lambda n=adapters: fill(bank, models, n))
-        ask = tf.function(lambda inputs: bank(inputs, training=False))
+        ask = graph_of(bank)
         size = bank.num_bytes() / 1e6
         print(
             f"{adapters} adapters: {size:.0f} MB of rows; filled in "
@@ -104,9 +107,22 @@ def measure_bank(arguments):
             report(adapters, tokens, time_all(calls, arguments), arguments)
 
 
+def graph_of(model):
+    """Returns a graph of a model for any number of texts of any length."""
+    import tensorflow as tf
+
+    specs = {
+        name: tf.TensorSpec(shape, tf.int32, name)
+        for name, shape in model.feature_shapes().items()
+    }
+    return tf.function(
+        lambda inputs: model(inputs, training=False), input_signature=[specs]
+    )
+
+
 def fill(bank, models, adapters):
     """Adds adapters until there are so many."""
-    for number in range(len(bank.names), adapters):
+    for number in range(len(bank.names) - len(models), adapters):
         bank.add(models[number % len(models)], name=f"adapter_{number}")
 
 

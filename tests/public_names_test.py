@@ -19,7 +19,7 @@ def _imported_for_editors():
     """Returns the names that `__init__.py` shows to type checkers."""
     tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
     (block,) = (node for node in tree.body if isinstance(node, ast.If))
-    assert ast.unparse(block.test) == "typing.TYPE_CHECKING"
+    assert ast.unparse(block.test) == "TYPE_CHECKING"
     # `as` marks a name that is passed on: PEP 484.
     return {
         alias.asname: f"{node.module}.{alias.name}"

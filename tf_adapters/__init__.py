@@ -2,11 +2,12 @@
 
 import importlib
 import typing
+from typing import TYPE_CHECKING
 
 from tf_adapters.common import checks
 from tf_adapters.common import onednn
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     # For editors and type checkers, which do not run `__getattr__`.
     from tf_adapters import encoders as encoders
     from tf_adapters import heads as heads

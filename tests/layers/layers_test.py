@@ -1,5 +1,7 @@
 """Compares layers with the formulas of the papers in NumPy."""
 
+import typing
+
 from keras import ops
 import numpy as np
 import pytest
@@ -151,6 +153,11 @@ def test_bottleneck_refuses_bad_arguments(arguments):
 def test_gates_refuse_a_stretch_that_cannot_close():
     with pytest.raises(ValueError, match="stretch_low=0"):
         HardConcreteGates((2,), stretch_low=0)
+
+
+def test_the_type_of_activations_names_all_of_them():
+    names = typing.get_args(activations.Activation)
+    assert names == tuple(activations.ACTIVATIONS)
 
 
 @pytest.mark.parametrize("activation", activations.ACTIVATIONS)

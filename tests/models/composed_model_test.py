@@ -409,7 +409,12 @@ _ADAPTER_PLUS = methods.BottleneckForms(
         (
             (methods.Pfeiffer(), methods.Pfeiffer()),
             lambda *m: Stack(Parallel(*m)),
-            "several outputs",
+            "several outputs.*Repeat the shared members",
+        ),
+        (
+            (methods.Pfeiffer(), methods.Pfeiffer(), methods.Pfeiffer()),
+            lambda a, b, c: Parallel(Parallel(a, b), c),
+            r"several outputs.*List all members in one: Parallel\(a, b, c",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The averages of He et al. 2021 come out of its own tables."""
+"""Tests that the tables of He et al. 2021 give its printed averages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The page of metrics is made from what the kinds of output declare."""
+"""Tests that the page of metrics matches the declared kinds of output."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A task of one's own from YAML: what it gives and what it refuses."""
+"""Tests a user's own task from YAML, and its errors."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What `Task` refuses."""
+"""Tests the errors of `Task`."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""The tasks against the papers and against TensorFlow Datasets' metadata."""
+"""Compares tasks with the papers and TensorFlow Datasets' metadata."""
 
 import pathlib
 from unittest import mock
@@ -47,7 +47,7 @@ def test_names_are_unique_and_every_group_is_there():
 
 
 def test_glue_selects_by_the_metric_of_the_papers():
-    """Houlsby et al. 2019, table 1, and He et al. 2021, table 2."""
+    """Source: Houlsby et al. 2019, table 1, and He et al. 2021, table 2."""
     expected = dict.fromkeys(("sst2", "mnli", "qnli", "rte"), "accuracy")
     expected |= {"cola": "matthews", "mrpc": "f1", "qqp": "f1"}
     expected |= {"stsb": "spearman", "wnli": "accuracy"}
@@ -56,7 +56,7 @@ def test_glue_selects_by_the_metric_of_the_papers():
 
 
 def test_tae_selects_by_the_metric_of_the_paper():
-    """He et al. 2021, caption of table 1."""
+    """Source: He et al. 2021, caption of table 1."""
     micro = {task.name for task in TAE if task.metrics[0] == "micro_f1"}
     macro = {task.name for task in TAE if task.metrics[0] == "macro_f1"}
     assert micro == {"chemprot", "rct"}
@@ -90,7 +90,7 @@ def test_unknown_task_suggests_the_nearest():
 
 
 def _split_names(builder):
-    """Asks the builder for its splits with a download that gives nothing."""
+    """Returns the splits that the builder defines, without a download."""
 
     def nothing(urls):
         if isinstance(urls, dict):
@@ -132,7 +132,7 @@ def test_definition_agrees_with_tensorflow_datasets(name, tmp_path):
 
 
 def test_slices_of_imdb_and_agnews_part_the_training_set():
-    """The sizes of He et al. 2021, table 1: 20k and 115k for training."""
+    """Source: He et al. 2021, table 1, with 20k and 115k training examples."""
     for name, size in (("imdb", 20_000), ("agnews", 115_000)):
         splits = tasks.get(name).splits
         assert splits["train"] == f"train[:{size}]"

@@ -1,4 +1,4 @@
-"""Lists of more texts than are tokenized at once."""
+"""Tests lists with more texts than are tokenized at once."""
 
 import keras
 import numpy as np

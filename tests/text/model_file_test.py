@@ -1,4 +1,4 @@
-"""A text model in a `.keras` file."""
+"""Tests text models in `.keras` files."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A small text model, and texts, for the tests in this folder."""
+"""A small text model and texts for the tests in this folder."""
 
 from tests.fixtures import huggingface_folders
 from tf_adapters.text.text_model import TextModel
@@ -22,5 +22,5 @@ def text_model(method="pfeiffer", folder=FOLDER, **options):
 
 
 def eager(model):
-    """Lets a model train a few steps; a trace would take longer."""
+    """Trains a model for a few steps, eagerly because tracing takes longer."""
     model.compile(run_eagerly=True)

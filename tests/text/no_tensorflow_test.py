@@ -1,4 +1,4 @@
-"""A text model where TensorFlow is not installed."""
+"""Tests a text model without TensorFlow installed."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Text models that train vectors: pairs and triples in, vectors out."""
+"""Tests text models that learn vectors from pairs and triples."""
 
 import keras
 import numpy as np

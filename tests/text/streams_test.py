@@ -1,4 +1,4 @@
-"""Texts of a `tf.data.Dataset`."""
+"""Tests texts from a `tf.data.Dataset`."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def _model():
 
 @pytest.fixture(name="trained", scope="module")
 def _trained():
-    """Outputs after two epochs on lists."""
+    """Returns the outputs after training for two epochs on lists."""
     model = _plain()
     model.fit(TEXTS, CLASSES, batch_size=8, epochs=2, verbose=0)
     return model.predict(TEXTS, verbose=0)

@@ -1,4 +1,4 @@
-"""Texts in, answers out."""
+"""Tests `TextModel`, from texts to answers."""
 
 import keras
 import numpy as np
@@ -71,7 +71,7 @@ def test_the_order_of_the_texts_does_not_matter(model):
 
 
 def test_outputs_are_in_order_if_the_first_batches_are_equally_long():
-    """Keras is shown two lengths first, so the plan's order is another."""
+    """Keras first gets two batches of different lengths; the order changes."""
     model = _model(max_length=8)
     texts = ["fine", "a b c d e f", "b c d e f g", "c d e f g h"]
     whole = model.predict(texts, batch_size=1, verbose=0)

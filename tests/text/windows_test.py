@@ -1,4 +1,4 @@
-"""A text model that reads long texts in windows."""
+"""Tests text models that read long texts in windows."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def _trained():
 
 
 def _windows_of(text):
-    """Returns texts that are a text's windows: six words, four apart."""
+    """Returns a text's windows: six words each, starting four words apart."""
     words, starts = text.split(), [0]
     while starts[-1] + 6 < len(words) and len(starts) < 4:
         starts.append(starts[-1] + 4)

@@ -1,4 +1,4 @@
-"""Keras callbacks that watch our loop."""
+"""Tests Keras callbacks in the training loop."""
 
 import json
 import sys
@@ -45,7 +45,7 @@ class Steps(Epochs):
 
 
 class _From:
-    """A recovery that takes the state after one step, or begins there."""
+    """A recovery that stores the state after one step, or resumes from it."""
 
     def __init__(self, step=None, checkpoint=None):
         self.step, self.checkpoint = step, checkpoint

@@ -1,4 +1,4 @@
-"""Strategies by name: what they need, and what they say where it is missing."""
+"""Tests strategies by name, and the errors if their devices are missing."""
 
 import functools
 import json
@@ -32,7 +32,7 @@ ON_TPU = {**SETTINGS, "distribution_strategy": "tpu", "tpu": "node-1"}
 
 @pytest.fixture
 def tpu(monkeypatch):
-    """Stands for a TPU; returns the list of what was asked of it."""
+    """Replaces the TPU functions; returns the list of calls to them."""
     asked = []
 
     def note(name, value=None):
@@ -68,7 +68,7 @@ def test_a_tpu_has_no_float16():
 
 @pytest.mark.parametrize("name", ["one_device", "mirrored"])
 def test_a_process_has_one_strategy_of_a_kind(name):
-    """Two would count their sums over replicas alike, and mix them up."""
+    """Two loops would number their sums over replicas alike and mix them up."""
     one = distribution.make_strategy(name)
     assert distribution.make_strategy(name, "") is one
     assert (
@@ -81,7 +81,7 @@ def test_a_process_has_one_strategy_of_a_kind(name):
 
 @pytest.mark.slow
 def test_the_whole_path_of_a_tpu(tpu, tmp_path, capsys):
-    """From the flags to the result, on a device that only pretends."""
+    """Runs a command from its flags to its result on a simulated device."""
     assert commands.run(tmp_path / "tpu", ON_TPU) == 0
     # Once, though several parts of the program ask for the strategy.
     assert tpu == [

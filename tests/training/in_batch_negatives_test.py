@@ -1,4 +1,4 @@
-"""Negatives come from the rows that one replica, or one part, computes."""
+"""Tests that negatives come from the rows of one replica or one part."""
 
 import keras
 import numpy as np

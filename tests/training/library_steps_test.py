@@ -1,6 +1,6 @@
-"""Steps of training against those of the `adapters` library in PyTorch.
+"""Compares training steps with those of the `adapters` library in PyTorch.
 
-`tests/fixtures/make_training_fixtures.py` made what is compared.
+`tests/fixtures/make_training_fixtures.py` makes the expected values.
 """
 
 import dataclasses
@@ -119,10 +119,10 @@ def test_losses_and_weights_of_each_step_are_the_librarys(head):
 
 
 def _with_dropout(passes):
-    """Returns the mean and the deviation of hidden states, and the library's.
+    """Returns means and deviations of hidden states: ours and the library's.
 
     Args:
-        passes: How often each text is passed.
+        passes: Number of forward passes of each text.
     """
     arrays = load_file(FIXTURES / "training" / "dropout.safetensors")
     encoder, _ = load_encoder(FIXTURES / "adapters" / "encoders" / "bert")
@@ -152,7 +152,7 @@ def _with_dropout(passes):
 
 
 def test_dropout_acts_where_it_does_in_the_library():
-    """Draws differ; over many the moments of each number are the same."""
+    """Single draws differ, but the moments over many draws are equal."""
     passes, theirs = 10_000, 10_000
     (mean, deviation), (wanted, wanted_deviation) = _with_dropout(passes)
     assert wanted_deviation.min() > 0.05

@@ -1,7 +1,7 @@
-"""What one run counts and when it stops, with a trainer that only pretends.
+"""Tests what a run counts and when it stops, with a fake trainer.
 
-The pretended trainer has one weight, which each step raises by 1; a clock of
-its own says how long everything took.
+The fake trainer has one weight, which each step increases by 1. A fake clock
+measures time.
 """
 
 import itertools
@@ -26,7 +26,7 @@ LENGTHS = np.array([3, 9, 4, 4, 8, 3, 5, 7, 7, 2, 6])
 
 
 class _Weight:
-    """Stands for a Keras variable."""
+    """A fake Keras variable."""
 
     def __init__(self):
         self.value = 0.0
@@ -39,13 +39,13 @@ class _Weight:
 
 
 class _Trainer:
-    """Stands for `Trainer`.
+    """A fake `Trainer`.
 
     Args:
         config: `Config`.
-        metrics: Metric of each validation, the last one repeated.
-        losses: Dict from a step to its loss, elsewhere 0.5.
-        norms: Dict from a step to the norms of two gradients, elsewhere 1.
+        metrics: Metric of each validation. The last one is repeated.
+        losses: Dict from step to loss. The loss of other steps is 0.5.
+        norms: Dict from step to the norms of two gradients, 1 by default.
     """
 
     metric_names = ("accuracy",)
@@ -105,7 +105,7 @@ class _Trainer:
 
 
 class _RatedTrainer(_Trainer):
-    """Stands for one with an optimizer, and writes down the rates it uses."""
+    """A fake trainer with an optimizer that records its learning rates."""
 
     def prepare_training(self, total_steps):
         self.rates, self.weight = [], keras.Variable([0.0])
@@ -132,7 +132,7 @@ def _config(**train):
 
 @pytest.fixture
 def run(monkeypatch):
-    """Runs a loop; returns its summary, its records and what it saved."""
+    """Runs a loop; returns its summary, its records and the saved metrics."""
 
     def run(fake):
         monkeypatch.setattr(
@@ -198,7 +198,7 @@ def _plan(epoch, size=4):
     ("last_phase", "best_step"), [(0, 1), (2, 2), (3, 3), (6, 6)]
 )
 def test_only_weights_of_the_last_phase_count(run, last_phase, best_step):
-    """Metrics fall from step to step, and patience would end it early."""
+    """Metrics fall at every step, so patience alone would stop the run."""
     config = _config(
         epochs=2, validate_every_steps=1, early_stopping_patience=1
     )
@@ -270,7 +270,7 @@ def test_the_last_weights_are_kept_where_they_are_asked_for(run):
 
 
 def test_snapshots_are_of_the_weights_of_their_step(run):
-    """Whatever the device does in one call, and before anything bad is kept."""
+    """The number of steps per device call has no effect; nothing bad stays."""
     settings = {"epochs": 3, "steps_per_loop": 5, "snapshot_steps": 2}
     fake = _Trainer(_config(**settings))
     run(fake)
@@ -285,7 +285,7 @@ def test_snapshots_are_of_the_weights_of_their_step(run):
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("step", [1, 4, 5, 6])
 def test_a_gradient_that_is_not_finite_names_step_and_variable(run, bad, step):
-    """Step 6 is right before a validation, steps 4 and 5 between checks."""
+    """Step 6 precedes a validation; steps 4 and 5 are between checks."""
     fake = _Trainer(
         _config(epochs=3), metrics=[0.5, 0.9], norms={step: [1.0, bad]}
     )
@@ -312,7 +312,7 @@ def _scaled(scale, **options):
 
 
 def test_a_step_that_overflows_in_float16_is_skipped_and_counted(run):
-    """Step 6 is right before a validation."""
+    """Step 6 precedes a validation."""
     overflow = [np.inf, np.nan]
     summary = run(_scaled(2.0, norms={2: overflow, 6: overflow}))
     assert summary["skipped_steps"] == 2

@@ -1,4 +1,4 @@
-"""Training in float16, whose gradients overflow and underflow."""
+"""Tests training in float16, where gradients overflow and underflow."""
 
 import keras
 import numpy as np
@@ -13,7 +13,7 @@ from tf_adapters.training.loop import Loop
 
 
 def _trainer(weight, precision="mixed_float16", strategy="one_device"):
-    """Returns a trainer whose losses are multiplied by a number."""
+    """Returns a trainer that multiplies its losses by a number."""
     config = toy_runs.config(
         epochs=4, precision=precision, steps_per_loop=2, accumulation_steps=2
     )
@@ -47,7 +47,7 @@ def test_gradients_underflow_without_the_scale_and_not_with_it():
 
 
 class _Recovery:
-    """Keeps the checkpoint of one step, and resumes from another run's."""
+    """Keeps the checkpoint of one step; resumes from that of another run."""
 
     def __init__(self, step, checkpoint=None):
         self.step, self.checkpoint = step, checkpoint
@@ -71,7 +71,7 @@ def _run(recovery):
 @pytest.mark.integration
 @pytest.mark.slow
 def test_what_overflows_is_skipped_and_counted_and_resumed_exactly():
-    """On two replicas; the checkpoint comes before all skips are counted."""
+    """Runs on two replicas; the checkpoint precedes the count of all skips."""
     recovery = _Recovery(step=5)
     trainer, result, records = _run(recovery)
     skipped = result["skipped_steps"]

@@ -1,4 +1,4 @@
-"""The loss of a whole set is that of one batch of all its examples."""
+"""Tests that a whole set has the loss of one batch of all its examples."""
 
 import numpy as np
 import pytest

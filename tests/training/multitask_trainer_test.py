@@ -1,6 +1,6 @@
-"""Several tasks on one encoder: what a step moves, and what it leaves.
+"""Tests which weights a step of several tasks on one encoder changes.
 
-Steps run without graphs here; building them takes longest.
+Steps run eagerly, because building graphs takes longest.
 """
 
 import dataclasses
@@ -117,7 +117,7 @@ def _changed(before, after):
 def test_a_step_leaves_the_other_tasks_alone_and_moves_the_encoder(
     without_graphs,
 ):
-    """Though momentum and decay would move what has none in this step."""
+    """Momentum and decay would otherwise change weights of other tasks."""
     mixture, trainer = _mixture(), _trainer(_config())
     trainer.prepare_training(20)
     start = _values(trainer)

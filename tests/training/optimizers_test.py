@@ -1,4 +1,4 @@
-"""The schedule and what decays."""
+"""Tests the schedule, and which weights decay."""
 
 import keras
 import numpy as np
@@ -77,7 +77,7 @@ def test_one_step_is_adamw():
 
 
 def test_the_value_of_a_fusion_does_not_decay():
-    """It is pulled to the identity (AdapterFusion, section 3.2)."""
+    """Its penalty pulls it to the identity (AdapterFusion, section 3.2)."""
     method = methods.Fusion(adapters=("a", "b"), units=4)
     model = AdapterModel(tiny.encoder(), method, HEAD)
     decays = {

@@ -1,4 +1,4 @@
-"""One, two and four logical replicas of one machine: the same training."""
+"""Tests that one, two and four replicas of one machine train the same."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ def _trained(strategy, devices, path):
 
 @pytest.mark.slow
 def test_replicas_share_each_batch(tmp_path):
-    """Also the last batch of five, of which two replicas of four get one."""
+    """The last batch has five examples: two of four replicas get only one."""
     alone = _trained("one_device", 1, tmp_path / "1")
     assert len(alone["losses"]) == 4 and np.ptp(alone["losses"]) > 1e-2
     for devices in (2, 4):

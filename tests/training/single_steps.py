@@ -1,4 +1,4 @@
-"""One step of training with small random encoders, by method and head."""
+"""Single training steps of small random encoders, by method and head."""
 
 import keras
 import numpy as np
@@ -21,7 +21,7 @@ CLASSIFICATION = heads.Classification(LABELS, dropout_rate=0.0)
 
 
 def config(**train):
-    """Returns a configuration of which only the training counts."""
+    """Returns a configuration of which only the training settings are used."""
     return resolve.resolve_config(
         {
             "task": "toy",
@@ -115,7 +115,7 @@ HEADS = {
 
 
 def make_trainer(method, head, settings):
-    """Returns a trainer of a random model, ready for a step."""
+    """Returns a trainer of a random model that is ready to train."""
     strategy = distribution.make_strategy("one_device")
     keras.utils.set_random_seed(0)
     with strategy.scope():

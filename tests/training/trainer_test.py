@@ -1,4 +1,4 @@
-"""The loop: equal under every strategy, and honest about what it did."""
+"""Tests that all strategies train the same and report what they did."""
 
 import dataclasses
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.integration
     ids=["houlsby", "full", "adapter_bias", "lora", "fusion_subset"],
 )
 def test_two_replicas_equal_one_device(method):
-    """21 examples do not divide by 8, nor the rest by 2."""
+    """21 is not divisible by 8, nor is the remainder divisible by 2."""
     results = []
     for strategy in ("one_device", "mirrored"):
         trainer = toy_runs.trainer(
@@ -70,7 +70,7 @@ def test_penalty_is_counted_once_over_replicas():
 
 
 def test_each_gradient_is_summed_over_replicas_once(monkeypatch):
-    """The optimizer would sum what has been summed for clipping."""
+    """The optimizer would repeat the sum that clipping needs."""
     summed = []
     all_reduce = tf.distribute.ReplicaContext.all_reduce
 
@@ -90,7 +90,7 @@ def test_each_gradient_is_summed_over_replicas_once(monkeypatch):
 
 
 def test_messages_of_one_shape_need_one_graph():
-    """What workers tell each other at every check."""
+    """The workers exchange this at every check."""
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     for sent in (3, 4):
         values = strategy.experimental_distribute_values_from_function(
@@ -134,7 +134,7 @@ def test_replicas_draw_different_masks(dropout, method):
 
 
 def test_seeds_that_are_far_apart_draw_different_masks():
-    """They met at 32,768."""
+    """They used to collide at 32,768."""
     trainer = toy_runs.trainer(toy_runs.config())
     trainer.prepare_training(10)
     replica = tf.distribute.get_replica_context()
@@ -153,7 +153,7 @@ def test_more_parts_than_have_masks_of_their_own_are_refused():
 
 @pytest.mark.slow
 def test_gradients_are_clipped_after_the_sum():
-    """With Adam only relative sizes matter, so the norm itself is looked at."""
+    """Adam only depends on relative sizes, so this compares the norms."""
     norms = []
     for strategy in ("one_device", "mirrored"):
         trainer = toy_runs.trainer(toy_runs.config(clip_norm=1e-3), strategy)
@@ -189,7 +189,7 @@ def test_gradients_are_clipped_after_the_sum():
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["one_device", "mirrored"])
 def test_steps_in_a_loop_on_the_device_are_the_same_steps(strategy):
-    """With dropout, clipping, and a loop that is cut short."""
+    """Uses dropout, clipping, and a shortened last loop."""
     results = []
     for steps in (1, 4):
         config = toy_runs.config(epochs=2, steps_per_loop=steps, clip_norm=0.1)
@@ -208,7 +208,7 @@ def test_steps_in_a_loop_on_the_device_are_the_same_steps(strategy):
 
 @pytest.mark.slow
 def test_computing_activations_again_changes_nothing():
-    """On two replicas, in parts, in a loop on the device, with dropout."""
+    """Uses two replicas, parts, a loop on the device, and dropout."""
     results = []
     for remat in (False, True):
         config = toy_runs.config(
@@ -240,7 +240,7 @@ def test_it_learns_keeps_the_best_and_reports_it():
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["one_device", "mirrored"])
 def test_pruned_differences_are_kept(strategy):
-    """Best weights are those of the last phase, however good others were."""
+    """Earlier phases are ignored, even if their weights were better."""
     method = methods.DiffPruning(share=0.02, gate_learning_rate_multiplier=4.0)
     config = toy_runs.config(epochs=4, validate_every_steps=1)
     trainer = toy_runs.trainer(config, strategy, method=method)
@@ -301,7 +301,7 @@ def test_a_loss_that_is_not_finite_names_its_step():
 def test_after_a_bad_gradient_the_folder_holds_the_best_adapter(
     monkeypatch, tmp_path
 ):
-    """The loss of target 9 is finite, but at the end of a square root."""
+    """The loss of target 9 is finite, but its square root has no gradient."""
     squared_error = heads.Regression.loss
 
     def steep(head, targets, outputs):

@@ -1,7 +1,7 @@
-"""A train step is one XLA program with static shapes, as TPUs run it.
+"""Tests that a train step is one XLA program with static shapes.
 
-XLA compiles for the CPU here: what it refuses, as an operation without a
-compiled form or a shape that depends on values, it refuses for a TPU too.
+TPUs need this. XLA compiles for the CPU here, but refuses the same operations
+and value-dependent shapes as for a TPU.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 def _draws(name):
-    """Returns whether a method's step draws gates or what Mixout mixes."""
+    """Returns whether a method's step draws random gates or Mixout masks."""
     drawing = ("mixout", "diff_pruning", "_l0", "subset")
     return any(part in name for part in drawing)
 
@@ -24,8 +24,8 @@ def _draws(name):
 def _check(name, head, examples, draws=False, **train):
     """Compares a compiled step with a plain one.
 
-    XLA draws other numbers than TensorFlow from the same seed; where a method
-    draws some, it is only seen that a step trains and stays finite.
+    From the same seed, XLA and TensorFlow draw different numbers. For methods
+    that draw any, this only checks that a step trains and stays finite.
     """
     settings = single_steps.config(**train)
     compiled, plain = (

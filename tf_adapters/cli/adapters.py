@@ -1,6 +1,11 @@
 """`tf-adapters adapters FOLDER`: lists adapters in a folder or on the Hub."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import said
@@ -9,10 +14,16 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.report import content
 
+if TYPE_CHECKING:
+    pass
+
+
 _HEADER = ("folder", "task", "method", "kB", "metrics", "encoder", "format")
 
 
-def print_adapters(options, layer, arguments):
+def print_adapters(
+    options: Any, layer: dict[str, Any], arguments: Sequence[str]
+) -> None:
     """Prints a table of the adapters in a folder or at a Hub address.
 
     Raises:
@@ -27,7 +38,7 @@ def print_adapters(options, layer, arguments):
     print(_list(arguments[0]))
 
 
-def _list(folder):
+def _list(folder: Any) -> str:
     # Imported here, so that --help is fast.
     from tf_adapters.interop import hub
     from tf_adapters.interop import hub_address

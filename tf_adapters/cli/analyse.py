@@ -1,10 +1,20 @@
 """`tf-adapters analyse NAME`: makes a table and a picture of finished runs."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.cli import errors as cli_errors
 from tf_adapters.cli.command import Command
 
+if TYPE_CHECKING:
+    pass
 
-def run_analysis(arguments):
+
+def run_analysis(arguments: Sequence[str]) -> Any:
     """Runs an analysis and returns the exit status.
 
     Writes `<name>.csv` and `<name>.png` to the analyzed folder (the first one,
@@ -17,7 +27,7 @@ def run_analysis(arguments):
     return cli_errors.exit_status(_run, arguments)
 
 
-def _run(arguments):
+def _run(arguments: Sequence[str]) -> None:
     # Imported here, so that the help of other commands is fast.
     from tf_adapters.papers.analysis.support import make
     from tf_adapters.papers.analysis.support.analysis import ANALYSES
@@ -28,7 +38,7 @@ def _run(arguments):
         print(path)
 
 
-def _write(make, one, options):
+def _write(make: Any, one: Any, options: Any) -> Iterator[Any]:
     """Prints and writes the results; yields the paths of the files."""
     table = one.table(options)
     output = options.output or f"{options.folders[0]}/{options.name}"

@@ -1,12 +1,18 @@
 """The description of a subcommand: its help texts, its flags, its function."""
 
 from collections.abc import Callable
+from collections.abc import Sequence
 import dataclasses
 import types
 import typing
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
+
+if TYPE_CHECKING:
+    from types import SimpleNamespace
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +32,12 @@ class Flag:
     help: str
     default: typing.Any = None
     kind: typing.Literal[
-        *("string", "boolean", "integer", "float", "list", "multi_string"),
+        "string",
+        "boolean",
+        "integer",
+        "float",
+        "list",
+        "multi_string",
         "enum",
     ] = "string"
     least: float | None = None
@@ -60,28 +71,30 @@ class Command:
     usage: str
     examples: tuple[str, ...]
     groups: dict[str, tuple[str, ...]]
-    run: Callable[[typing.Any, dict, list], int | None]
+    run: Callable[[typing.Any, dict[str, Any], list[Any]], int | None]
     own_flags: tuple[Flag, ...] = ()
     defaults: dict[str, str] = dataclasses.field(default_factory=dict)
     common: tuple[str, ...] = ()
 
     @property
-    def flag_names(self):
+    def flag_names(self) -> list[Any]:
         """List of the names of all flags."""
         return [name for names in self.groups.values() for name in names]
 
 
-def said(arguments):
+def said(arguments: Sequence[str]) -> str:
     """Returns the arguments of a subcommand as text for a message."""
     return cut(" ".join(arguments)) or "none"
 
 
-def with_options(options, **changes):
+def with_options(options: Any, **changes: Any) -> "SimpleNamespace":
     """Returns a copy of options with changed values."""
     return types.SimpleNamespace(**{**vars(options), **changes})
 
 
-def on_run(name, options, arguments):
+def on_run(
+    name: str, options: Any, arguments: Sequence[Any]
+) -> "SimpleNamespace":
     """Returns a subcommand's options, with its run folder as `model_dir`.
 
     Args:
@@ -103,7 +116,9 @@ def on_run(name, options, arguments):
     return with_options(options, mode=name, model_dir=given[0])
 
 
-def check_no_arguments(name, arguments, hint=""):
+def check_no_arguments(
+    name: str, arguments: Sequence[str], hint: str = ""
+) -> None:
     """Raises a `ConfigError` if there is an argument that is not a flag."""
     if arguments:
         raise ConfigError(

@@ -1,10 +1,15 @@
 """`tf-adapters encode RUN`: writes the vectors of texts to a NumPy file."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 import io
 from pathlib import Path
 import sys
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -15,17 +20,24 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import load
 
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+    from tf_adapters.tasks.task import Task
+
+
 _STDIN = "-"
 
 
-def run_encode(options, layer, arguments):
+def run_encode(
+    options: Any, layer: dict[str, Any], arguments: Sequence[str]
+) -> Any:
     """Encodes a file with a run; returns the exit status."""
     from tf_adapters.cli import main
 
     return main.run_command(layer, on_run("encode", options, arguments))
 
 
-def encode_file(config, model_dir, options):
+def encode_file(config: Config, model_dir: Path, options: Any) -> None:
     """Encodes the rows of a file and writes `options.output`, an `.npy` file.
 
     Args:
@@ -52,7 +64,7 @@ def encode_file(config, model_dir, options):
     print(f"{shape} numbers in {output}", file=sys.stderr)
 
 
-def _task(task, options):
+def _task(task: Task, options: Any) -> Task:
     """Returns a task that reads the texts to encode."""
     column = options.column
     has_lines = options.input == _STDIN or options.input.endswith(".txt")
@@ -64,7 +76,12 @@ def _task(task, options):
     return dataclasses.replace(task, **fields)
 
 
-def _vectors(config, model_dir, rows, task):
+def _vectors(
+    config: Config,
+    model_dir: Path,
+    rows: list[dict[str, Any]],
+    task: Task,
+) -> np.ndarray:
     from tf_adapters.runs import finished_run
     from tf_adapters.text import vectors
 

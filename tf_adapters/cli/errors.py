@@ -4,6 +4,7 @@ import errno
 import os
 import re
 import sys
+from typing import Any
 
 from tf_adapters.common.errors import NonFiniteError
 from tf_adapters.common.errors import Stopped
@@ -32,7 +33,7 @@ _IN_A_GRAPH = re.compile(
 )
 
 
-def exit_status(command, *arguments):
+def exit_status(command: Any, *arguments: Any) -> Any:
     """Runs a command, reports its error, and returns the exit status.
 
     Args:
@@ -67,7 +68,7 @@ def exit_status(command, *arguments):
         return getattr(error, "exit_status", 130)
 
 
-def error_sentence(error):
+def error_sentence(error: Any) -> Any:
     """Returns the message to show to the user for an error, or `None`.
 
     `None` means that the error is a bug of this program, whose traceback is

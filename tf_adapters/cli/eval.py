@@ -1,6 +1,12 @@
 """`tf-adapters eval RUN`: computes the metrics of a finished run again."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
 import sys
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import on_run
@@ -8,15 +14,20 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.runs import summary
 
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
 
-def run_eval(options, layer, arguments):
+
+def run_eval(
+    options: Any, layer: dict[str, Any], arguments: Sequence[str]
+) -> Any:
     """Evaluates a run and returns the exit status."""
     from tf_adapters.cli import main
 
     return main.run_command(layer, on_run("eval", options, arguments))
 
 
-def eval_command(config, model_dir, options):
+def eval_command(config: Config, model_dir: Path, options: Any) -> None:
     """Evaluates a run, prints its metrics, and writes its report.
 
     With `data.eval_languages`, no report is written.
@@ -35,7 +46,7 @@ def eval_command(config, model_dir, options):
         _report(model_dir)
 
 
-def _report(model_dir):
+def _report(model_dir: Path) -> None:
     """Prints and writes the report; prints a line if that fails."""
     from tf_adapters.report import run_report
 

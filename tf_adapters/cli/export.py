@@ -1,6 +1,12 @@
 """`tf-adapters export RUN`: exports a model, or its adapter for a library."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import on_run
@@ -10,6 +16,10 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.export import precisions
 from tf_adapters.runs import remote_folder
+
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+
 
 # Formats of whole models: the module that writes one, and its name.
 _FILES = {
@@ -22,7 +32,9 @@ _FILES = {
 }
 
 
-def run_export(options, layer, arguments):
+def run_export(
+    options: Any, layer: dict[str, Any], arguments: Sequence[str]
+) -> Any:
     """Exports a run, or several adapters; returns the exit status."""
     from tf_adapters.cli import main
 
@@ -33,7 +45,9 @@ def run_export(options, layer, arguments):
     return main.run_command(layer, options)
 
 
-def without_file_precision(layer, options):
+def without_file_precision(
+    layer: dict[str, Any], options: Any
+) -> dict[str, Any]:
     """Returns settings in flags without the precision of a quantized file.
 
     A file's precision is not a type that a model computes in, as the setting
@@ -64,13 +78,13 @@ def without_file_precision(layer, options):
     return {**layer, "train": train}
 
 
-def _file_precision(options):
+def _file_precision(options: Any) -> dict[str, Any]:
     """Returns the argument `precision` for a quantized file, else no one."""
     is_quantized = str(options.precision).startswith("int")
     return {"precision": options.precision} if is_quantized else {}
 
 
-def is_of_many_tasks(options):
+def is_of_many_tasks(options: Any) -> bool:
     """Returns whether options ask for one export of several adapters.
 
     If `model_dir` holds a run, `adapters` are the members of its fusion.
@@ -81,7 +95,7 @@ def is_of_many_tasks(options):
     return not (given and (given / "config.yaml").exists())
 
 
-def export_command(config, model_dir, options):
+def export_command(config: Config, model_dir: Path, options: Any) -> None:
     """Exports one run in the format of the options, and prints the path.
 
     Args:
@@ -107,7 +121,7 @@ def export_command(config, model_dir, options):
         print("`adapters` loads it with use_safetensors=True only.")
 
 
-def export_many_tasks(flag_layer, options):
+def export_many_tasks(flag_layer: dict[str, Any], options: Any) -> None:
     """Exports the adapters of many runs as one model, and prints its path.
 
     Args:
@@ -139,7 +153,7 @@ def export_many_tasks(flag_layer, options):
     print(f"{what}: {remote_folder.address(folder)}")
 
 
-def _check_no_settings(flag_layer, options):
+def _check_no_settings(flag_layer: dict[str, Any], options: Any) -> None:
     """Raises a `ConfigError` if an export of many tasks is given settings."""
     flat = dataclass_config.flatten(flag_layer)
     given = {key for key, value in flat.items() if value not in (None, (), [])}

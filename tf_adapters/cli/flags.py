@@ -14,17 +14,22 @@ Settings come from the method's file in official_configs/methods, then
 `eval`, `predict`, `encode` and `export` read the run's own config.yaml first.
 """
 
+from __future__ import annotations
+
 import os
 
 # TensorFlow's start-up notes would hide the tables that this program prints.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+from collections.abc import Sequence
 import copy
 import importlib
 import itertools
 import logging as python_logging
 import sys
 import types
+from typing import TYPE_CHECKING
+from typing import Any
 
 from absl import app
 from absl import flags
@@ -34,9 +39,15 @@ from tf_adapters.cli import errors as cli_errors
 from tf_adapters.cli import help_text
 from tf_adapters.cli import quiet
 from tf_adapters.cli import shared_flags
+from tf_adapters.cli.command import Command
+from tf_adapters.cli.command import Flag
 from tf_adapters.cli.shared_flags import COMMANDS
 from tf_adapters.common.checks import did_you_mean
 from tf_adapters.config import describe
+
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+
 
 _DEFINE = {
     "string": flags.DEFINE_string,
@@ -48,7 +59,7 @@ _DEFINE = {
 }
 
 
-def _define_flag(flag, values=flags.FLAGS):
+def _define_flag(flag: Flag, values: Any = flags.FLAGS) -> None:
     """Defines a `Flag` in absl."""
     if flag.kind == "enum":
         flags.DEFINE_enum(
@@ -105,12 +116,12 @@ _HELP = ("--help", "-help", "-h", "-?")
 _FULL = "--helpfull"
 
 
-def load_command(name):
+def load_command(name: str) -> Any:
     """Returns the `Command` with a subcommand's name."""
     return importlib.import_module(f"tf_adapters.cli.{name}").COMMAND
 
 
-def define(command):
+def define(command: Command) -> Any:
     """Returns the flags of a subcommand as unparsed `FlagValues`."""
     values = flags.FlagValues()
     values.set_gnu_getopt()
@@ -123,7 +134,9 @@ def define(command):
     return values
 
 
-def parse(command, arguments):
+def parse(
+    command: Command, arguments: Sequence[str]
+) -> tuple[SimpleNamespace, dict[str, dict[Any, Any]], Any]:
     """Parses the command line of a subcommand.
 
     Args:
@@ -151,7 +164,7 @@ def parse(command, arguments):
     return types.SimpleNamespace(**options), _flag_layer(values), rest
 
 
-def _parse_or_exit(values, argv):
+def _parse_or_exit(values: Any, argv: Sequence[str]) -> Any:
     """Parses flags and returns the other arguments; exits on a wrong flag."""
     try:
         return values(argv)
@@ -164,7 +177,7 @@ def _parse_or_exit(values, argv):
         sys.exit(f"Error: {str(error).rstrip('. ?')}. {hint}")
 
 
-def _flag_layer(values=flags.FLAGS):
+def _flag_layer(values: Any = flags.FLAGS) -> dict[str, dict[Any, Any]]:
     """Returns a nested dict of the settings in flags."""
     layer = {"data": {}, "train": {}}
     for name, key in SETTINGS.items():
@@ -178,7 +191,7 @@ def _flag_layer(values=flags.FLAGS):
     return layer
 
 
-def main(argv):
+def main(argv: Sequence[str]) -> None:
     """Runs a command line without a subcommand; `--mode` selects the action."""
     if len(argv) > 1:
         sys.exit(
@@ -192,19 +205,20 @@ def main(argv):
     sys.exit(cli_main.run_command(_flag_layer(), flags.FLAGS))
 
 
-def _start(options):
+def _start(options: Any) -> None:
     logging.set_verbosity(logging.WARNING)
     # absl's prefix (time, process, source line) is of no use to users.
     logging.get_absl_handler().setFormatter(
         python_logging.Formatter("%(levelname)s: %(message)s")
     )
-    for stream in (sys.stdout, sys.stderr):
+    streams: tuple[Any, ...] = (sys.stdout, sys.stderr)
+    for stream in streams:
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     if not options.verbose:
         quiet.install()
 
 
-def run():
+def run() -> None:
     """Runs the command with the arguments of this process."""
     arguments = sys.argv[1:]
     name = arguments[0] if arguments else ""
@@ -231,17 +245,17 @@ def run():
     app.run(main, flags_parser=lambda argv: _parse_or_exit(flags.FLAGS, argv))
 
 
-def _print(text):
+def _print(text: str) -> None:
     print(text, flush=True)
 
 
-def _parse_subcommand(argv):
+def _parse_subcommand(argv: Sequence[str]) -> tuple[Any, ...]:
     flags.FLAGS(argv[:1])  # Parse, so that absl's own flags have values.
     command = load_command(argv[1])
     return command, *parse(command, argv[2:])
 
 
-def _run_subcommand(parsed):
+def _run_subcommand(parsed: Any) -> None:
     command, options, layer, arguments = parsed
     _start(options)
     sys.exit(cli_errors.exit_status(command.run, options, layer, arguments))

@@ -1,9 +1,14 @@
 """Makes the texts of `--help`: flags in groups, and common flags first."""
 
+from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
 import re
 import textwrap
+from typing import Any
 
+from tf_adapters.cli.command import Command
+from tf_adapters.cli.command import Flag
 from tf_adapters.config import describe
 
 _WIDTH = 80
@@ -19,7 +24,7 @@ _RARE = (
 )
 
 
-def command_help(command, values, full=False):
+def command_help(command: Command, values: Any, full: bool = False) -> str:
     """Returns the help of one subcommand.
 
     Args:
@@ -42,7 +47,9 @@ def command_help(command, values, full=False):
     return "\n".join(lines)
 
 
-def overview(commands, groups, values):
+def overview(
+    commands: Sequence[Any], groups: dict[str, Any], values: Any
+) -> str:
     """Returns the help of the whole command.
 
     Args:
@@ -78,7 +85,9 @@ def overview(commands, groups, values):
     return "\n".join(lines)
 
 
-def _groups(groups, values, defaults, rare):
+def _groups(
+    groups: Any, values: Any, defaults: Any, rare: Any
+) -> Iterator[Any]:
     of_settings = {name: default for name, default, _ in describe.settings()}
     for title, names in groups.items():
         yield ""
@@ -91,7 +100,7 @@ def _groups(groups, values, defaults, rare):
             yield from _entry("and", more, 6)
 
 
-def _flag(flag, words, of_settings):
+def _flag(flag: Flag, words: Any, of_settings: Any) -> Iterator[Any]:
     meaning, _, setting = flag.help.partition(" Short for --params_override=")
     # absl adds to the help text that a flag may be repeated. Ours says so too.
     meaning = meaning.partition(";\n")[0]
@@ -105,7 +114,7 @@ def _flag(flag, words, of_settings):
     yield from _entry(f"--{flag.name}", meaning, _COLUMN)
 
 
-def _shown(default):
+def _shown(default: Any) -> str:
     if default in (None, "", [], (), False, dataclasses.MISSING):
         return ""
     if isinstance(default, list | tuple):
@@ -113,7 +122,7 @@ def _shown(default):
     return str(default)
 
 
-def _entry(name, text, column):
+def _entry(name: str, text: str, column: Any) -> list[Any]:
     """Returns lines with a name, and its meaning in a second column."""
     lines = textwrap.wrap(text, _WIDTH - column, break_on_hyphens=False)
     first, *rest = lines or [""]

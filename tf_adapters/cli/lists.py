@@ -1,6 +1,7 @@
 """The tables that `--list` prints."""
 
 import textwrap
+from typing import Any
 
 from tf_adapters import tasks
 from tf_adapters.cli import study
@@ -8,11 +9,11 @@ from tf_adapters.config import presets
 from tf_adapters.report import content
 
 
-def _text(header, rows):
+def _text(header: Any, rows: Any) -> str:
     return content.as_text(content.ReportTable("", header, rows))
 
 
-def list_tasks():
+def list_tasks() -> str:
     """Returns a table of all tasks."""
     return _text(
         ("task", "kind", "classes", "metrics", "TensorFlow Datasets"),
@@ -29,7 +30,7 @@ def list_tasks():
     )
 
 
-def list_methods():
+def list_methods() -> str:
     """Returns a table of all method presets, with comments from their files."""
     rows = []
     for name in presets.preset_names():
@@ -40,7 +41,7 @@ def list_methods():
     return _text(("--method", "what it is"), rows)
 
 
-def list_encoders():
+def list_encoders() -> str:
     """Returns a table of encoder names."""
     from tf_adapters.encoders import load
 

@@ -1,7 +1,12 @@
 """Runs a command: resolves its settings and calls the function for its mode."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.cli import encode as cli_encode
 from tf_adapters.cli import errors as cli_errors
@@ -23,8 +28,13 @@ from tf_adapters.runs import remote_folder
 from tf_adapters.runs import task_data
 from tf_adapters.text import defaults
 
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
 
-def run_command(flag_layer, options, texts=()):
+
+def run_command(
+    flag_layer: dict[str, Any], options: Any, texts: Any = ()
+) -> Any:
     """Runs a command and returns the exit status.
 
     Args:
@@ -42,7 +52,7 @@ def run_command(flag_layer, options, texts=()):
     return cli_errors.exit_status(_run, flag_layer, options, texts)
 
 
-def _run(flag_layer, options, texts):
+def _run(flag_layer: dict[str, Any], options: Any, texts: Any) -> int:
     plugins.load_plugins(options.plugin)
     if options.list:
         from tf_adapters.cli import lists
@@ -66,7 +76,7 @@ def _run(flag_layer, options, texts):
     return 0
 
 
-def layers_of_command(flag_layer, options):
+def layers_of_command(flag_layer: dict[str, Any], options: Any) -> list[Any]:
     """Returns a list of the layers of settings in a command.
 
     Later layers override earlier ones: first the configuration file, then
@@ -79,7 +89,7 @@ def layers_of_command(flag_layer, options):
     return [*layers, flag_layer]
 
 
-def _resolve(flag_layer, options):
+def _resolve(flag_layer: dict[str, Any], options: Any) -> tuple[Config, Any]:
     """Returns the configuration and the run folder."""
     given = options.model_dir and remote_folder.local(options.model_dir)
     layers = layers_of_command(flag_layer, options)
@@ -111,7 +121,7 @@ def _resolve(flag_layer, options):
     return config, model_dir
 
 
-def _check_stack(layers):
+def _check_stack(layers: Iterable[dict[str, Any]]) -> None:
     # A run's saved path may be stale, because loading finds an adapter that
     # moved. A path from the command line must exist.
     for folder in filter(None, (layer.get("stack_on") for layer in layers)):
@@ -121,7 +131,9 @@ def _check_stack(layers):
             )
 
 
-def _with_encoder_of_adapters(config, layers):
+def _with_encoder_of_adapters(
+    config: Config, layers: Iterable[dict[str, Any]]
+) -> Config:
     """Returns a configuration with the encoder of the adapters that it names.
 
     If a layer of settings sets `encoder`, that encoder is kept.
@@ -144,7 +156,7 @@ def _with_encoder_of_adapters(config, layers):
     return dataclasses.replace(config, encoder=name)
 
 
-def _check_one_task(config, model_dir, mode):
+def _check_one_task(config: Config, model_dir: Path, mode: str) -> None:
     tasks = list(config_task.by_task(config))
     if len(tasks) > 1:
         raise ConfigError(
@@ -154,13 +166,13 @@ def _check_one_task(config, model_dir, mode):
         )
 
 
-def _near_run(model_dir):
+def _near_run(model_dir: Path) -> str:
     """Returns a question that suggests a run folder with a similar name."""
     runs = model_dir.parent.glob("*/config.yaml")
     return did_you_mean(model_dir, [str(path.parent) for path in runs])
 
 
-def _saved_config(model_dir, options):
+def _saved_config(model_dir: Path, options: Any) -> dict[str, Any]:
     if not model_dir:
         raise ConfigError(
             f"--mode={options.mode} needs --model_dir: the folder of a "

@@ -1,19 +1,30 @@
 """Trains the members of a fusion first, if the command names no adapters."""
 
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import settings as config_settings
 from tf_adapters.runs import remote_folder
 
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
 
-def _trains_members(config):
+
+def _trains_members(config: Config) -> bool:
     """Returns whether a configuration is a fusion without trained adapters."""
     from tf_adapters import methods
 
     is_fusion = isinstance(config.method, methods.Fusion)
-    return is_fusion and not config.method.adapters and config.members.tasks
+    return bool(
+        is_fusion and not config.method.adapters and config.members.tasks
+    )
 
 
-def check_members_train(config, model_dir):
+def check_members_train(config: Config, model_dir: Path) -> None:
     """Raises an error if a fusion's members cannot be trained.
 
     Call this function before reading data, so that a command fails early.
@@ -30,7 +41,7 @@ def check_members_train(config, model_dir):
     fusion_members.check_members_data(config)
 
 
-def with_members(config, model_dir, options):
+def with_members(config: Config, model_dir: Path, options: Any) -> Config:
     """Trains a fusion's members, if it names none; returns its configuration.
 
     Members are stored in `members`, next to the fusion's folder, where fusions
@@ -52,7 +63,7 @@ def with_members(config, model_dir, options):
     )
 
 
-def _check_members_train_here(config, model_dir):
+def _check_members_train_here(config: Config, model_dir: Path) -> None:
     is_elsewhere = remote_folder.address(model_dir) != str(model_dir)
     if is_elsewhere or config.distribution_strategy in config_settings.CLUSTERS:
         raise ConfigError(

@@ -1,5 +1,11 @@
 """`tf-adapters merge`: merges several adapters into one, without training."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import Flag
 from tf_adapters.cli.command import check_no_arguments
@@ -7,8 +13,13 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.runs import remote_folder
 
+if TYPE_CHECKING:
+    pass
 
-def run_merge(options, layer, arguments):
+
+def run_merge(
+    options: Any, layer: dict[str, Any], arguments: Sequence[str]
+) -> None:
     """Merges adapters, writes a run folder and prints its result."""
     check_no_arguments("merge", arguments)
     for name in ("adapters", "model_dir"):
@@ -40,7 +51,7 @@ def run_merge(options, layer, arguments):
     summary.print_merge(result, model_dir)
 
 
-def _weights(options):
+def _weights(options: Any) -> tuple[float, ...] | str | None:
     if options.weights in (None, "search"):
         return options.weights
     try:

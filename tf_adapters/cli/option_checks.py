@@ -1,13 +1,21 @@
 """Checks for options without effect, and for the input of a prediction."""
 
+from __future__ import annotations
+
 import errno
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
+
+if TYPE_CHECKING:
+    pass
+
 
 # From alternative flags to the options that need one of these flags, and the
 # defaults of these options.
@@ -27,7 +35,7 @@ _NEEDED = {
 }
 
 
-def check_options(options):
+def check_options(options: Any) -> None:
     """Raises a `ConfigError` if an option would have no effect.
 
     Args:
@@ -45,7 +53,7 @@ def check_options(options):
                 )
 
 
-def check_input(options):
+def check_input(options: Any) -> None:
     """Raises an error if the input of a prediction is missing or ambiguous.
 
     With `--mode=encode`, an output is required too.
@@ -70,7 +78,7 @@ def check_input(options):
             )
 
 
-def _check_predict(options):
+def _check_predict(options: Any) -> None:
     if options.glue_submission and options.input:
         raise ConfigError(
             "--glue_submission predicts the task's own test set: leave --input "
@@ -85,7 +93,7 @@ def _check_predict(options):
         )
 
 
-def _check_encode(options):
+def _check_encode(options: Any) -> None:
     if not options.input:
         raise ConfigError(
             "--mode=encode needs --input: a .txt file with one text per line, "

@@ -3,9 +3,15 @@
 Only the predictions are written to standard output.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 import contextlib
 import json
+from pathlib import Path
 import sys
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import on_run
@@ -16,10 +22,17 @@ from tf_adapters.data.rows import load
 from tf_adapters.data.rows import prediction_files
 from tf_adapters.runs import pretraining_task
 
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+    from tf_adapters.tasks.task import Task
+
+
 _STDIN = "-"
 
 
-def run_predict(options, layer, arguments):
+def run_predict(
+    options: Any, layer: dict[str, Any], arguments: Sequence[str]
+) -> Any:
     """Predicts for one text, or for a file; returns the exit status."""
     from tf_adapters.cli import main
 
@@ -37,7 +50,7 @@ def run_predict(options, layer, arguments):
     return main.run_command(layer, options, texts)
 
 
-def answer_text(config, model_dir, texts):
+def answer_text(config: Config, model_dir: Path, texts: Any) -> None:
     """Prints the prediction for one row as a line of JSON.
 
     Args:
@@ -53,7 +66,7 @@ def answer_text(config, model_dir, texts):
     print(json.dumps(answer, ensure_ascii=False))
 
 
-def _row_of(texts, task):
+def _row_of(texts: Any, task: Task) -> dict[str, Any]:
     fields = task.text_fields
     if task.list_field or len(texts) != len(fields):
         names = " and ".join(f"`{name}`" for name in fields)
@@ -74,7 +87,7 @@ def _row_of(texts, task):
     return {task.id_field: "0", **row} if task.id_field else row
 
 
-def predict_file(config, model_dir, options):
+def predict_file(config: Config, model_dir: Path, options: Any) -> None:
     """Predicts for the rows of a file, standard input, or GLUE's test sets.
 
     Writes the predictions to `options.output`, or to standard output.
@@ -109,7 +122,12 @@ def predict_file(config, model_dir, options):
     print(f"{count} predictions in {options.output}", file=sys.stderr)
 
 
-def _answers(config, model_dir, rows, task):
+def _answers(
+    config: Config,
+    model_dir: Path,
+    rows: list[dict[str, Any]],
+    task: Task,
+) -> list[Any]:
     from tf_adapters.runs import finished_run
 
     # Libraries may print messages when they download or load files.
@@ -118,7 +136,7 @@ def _answers(config, model_dir, rows, task):
         return experiment.predict(rows)
 
 
-def _submit(config, model_dir, options):
+def _submit(config: Config, model_dir: Path, options: Any) -> None:
     from tf_adapters.export import glue
 
     for path in glue.export_submission(

@@ -1,12 +1,23 @@
 """`tf-adapters push FOLDER ADDRESS`: uploads an adapter to the Hub."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import Flag
 from tf_adapters.cli.command import said
 from tf_adapters.common.errors import ConfigError
 
+if TYPE_CHECKING:
+    pass
 
-def run_push(options, layer, arguments):
+
+def run_push(
+    options: Any, layer: dict[str, Any], arguments: Sequence[str]
+) -> None:
     """Uploads an adapter and prints its address.
 
     If the adapter needs other adapters that only this machine has, names them.

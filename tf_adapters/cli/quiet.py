@@ -4,17 +4,19 @@ C++ code writes them to standard error while TensorFlow is imported and looks
 for GPUs. TF_CPP_MIN_LOG_LEVEL does not suppress them.
 """
 
+from collections.abc import Iterator
 import contextlib
 import importlib.abc
 import importlib.util
 import os
 import sys
 import tempfile
+from typing import Any
 
 _NAME = "tensorflow"
 
 
-def install():
+def install() -> None:
     """Makes the first import of TensorFlow in this process silent.
 
     It does not import TensorFlow, which many commands do not need. It has no
@@ -25,7 +27,9 @@ def install():
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    def find_spec(self, fullname, path=None, target=None):
+    def find_spec(
+        self, fullname: Any, path: Any = None, target: Any = None
+    ) -> Any:
         if fullname != _NAME:
             return None
         sys.meta_path.remove(self)
@@ -36,13 +40,13 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.abc.Loader):
-    def __init__(self, loader):
+    def __init__(self, loader: Any) -> None:
         self._loader = loader
 
-    def create_module(self, spec):
+    def create_module(self, spec: Any) -> Any:
         return self._loader.create_module(spec)
 
-    def exec_module(self, module):
+    def exec_module(self, module: Any) -> None:
         module.__loader__ = module.__spec__.loader = self._loader
         with _silenced():
             self._loader.exec_module(module)
@@ -51,7 +55,7 @@ class _Loader(importlib.abc.Loader):
 
 
 @contextlib.contextmanager
-def _silenced():
+def _silenced() -> Iterator[None]:
     """Discards what is written to standard error while a block runs.
 
     If the block raises an error, the discarded output is shown. It includes

@@ -1,11 +1,22 @@
 """`tf-adapters report RUN`: writes a report on a finished run."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import on_run
 from tf_adapters.runs import remote_folder
 
+if TYPE_CHECKING:
+    pass
 
-def run_report(options, layer, arguments):
+
+def run_report(
+    options: Any, layer: dict[str, Any], arguments: Sequence[str]
+) -> None:
     """Writes the report on a run and prints the paths of its files."""
     options = on_run("report", options, arguments)
     # Imported here, so that --help is fast.

@@ -1,5 +1,11 @@
 """Checks the settings that a command gives for a finished run."""
 
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.common import adapter_folder
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
@@ -7,6 +13,10 @@ from tf_adapters.common.errors import shown
 from tf_adapters.config import resolve
 from tf_adapters.config import settings as config_settings
 from tf_adapters.config import task as config_task
+
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+
 
 # Settings that evaluation, prediction and export use. Further settings depend
 # on the head.
@@ -23,7 +33,7 @@ _FREE = (
 )
 
 
-def check_settings_of_run(config, model_dir, mode):
+def check_settings_of_run(config: Config, model_dir: Path, mode: str) -> None:
     """Raises an error if a command changes a setting that has no effect.
 
     Args:
@@ -50,7 +60,7 @@ def check_settings_of_run(config, model_dir, mode):
         )
 
 
-def _free_of_head(config):
+def _free_of_head(config: Config) -> list[str]:
     # Imported here, because it imports Keras.
     from tf_adapters import heads
 
@@ -58,7 +68,7 @@ def _free_of_head(config):
     return [f"head.{name}" for name in head.at_inference]
 
 
-def _head_of_run(model_dir):
+def _head_of_run(model_dir: Path) -> dict[Any, Any]:
     """Returns all settings of a run's head, from its adapter.
 
     The run's configuration has only some of them.
@@ -70,7 +80,7 @@ def _head_of_run(model_dir):
     return dataclass_config.flatten({"head": head or {}})
 
 
-def _settings_of_run(model_dir):
+def _settings_of_run(model_dir: Path) -> list[dict[str, Any]]:
     """Returns a run's final settings and, if different, declared settings."""
     from tf_adapters.runs import earlier_runs
 
@@ -78,12 +88,12 @@ def _settings_of_run(model_dir):
     return [_read(model_dir / n) for n in names if (model_dir / n).exists()]
 
 
-def _read(path):
+def _read(path: Any) -> dict[str, Any]:
     values = resolve.load_saved(path)
     # The task file may be gone, and the task's name is already known.
     values.get("data", {}).pop("task_file", None)
     return _flat(resolve.resolve_config(values))
 
 
-def _flat(config):
+def _flat(config: Config) -> dict[str, Any]:
     return dataclass_config.flatten(resolve.to_dict(config))

@@ -1,5 +1,11 @@
 """`tf-adapters study NAME`: trains the runs of a study and reports on them."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import Flag
 from tf_adapters.cli.command import said
@@ -7,8 +13,13 @@ from tf_adapters.cli.command import with_options
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.extras import needs_extra
 
+if TYPE_CHECKING:
+    pass
 
-def run_study_command(options, layer, arguments):
+
+def run_study_command(
+    options: Any, layer: dict[str, Any], arguments: Sequence[str]
+) -> Any:
     """Runs the study in the arguments and returns the exit status."""
     if len(arguments) != 1:
         raise ConfigError(
@@ -20,7 +31,7 @@ def run_study_command(options, layer, arguments):
     return main.run_command(layer, with_options(options, study=arguments[0]))
 
 
-def run_study_of_options(options, layer):
+def run_study_of_options(options: Any, layer: dict[str, Any]) -> int:
     """Runs the study in `options.study` and returns the exit status."""
     # Imported here, because only studies need this package. Imported before
     # training, because the report at the end needs the extra.
@@ -30,7 +41,7 @@ def run_study_of_options(options, layer):
     return study.run_studies(options, layer)
 
 
-def table_of_studies():
+def table_of_studies() -> str:
     """Returns a table of all studies, with the cost of each."""
     from tf_adapters.papers.studies.grid import study_list
 

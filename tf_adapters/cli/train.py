@@ -1,5 +1,12 @@
 """`tf-adapters train`: checks the settings, trains, and prints the result."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.cli import members
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import Flag
@@ -14,6 +21,10 @@ from tf_adapters.runs import summary
 from tf_adapters.runs import task_data
 from tf_adapters.text import defaults as text_defaults
 
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+
+
 # Values that are printed for a run of several tasks, for a run of one task, and
 # for a search.
 _SHOWN_OF_TASKS = ("examples_per_second", "padding_share", "seconds")
@@ -21,7 +32,9 @@ _SHOWN = ("encoder_weights", *_SHOWN_OF_TASKS)
 _SHOWN_OF_SEARCH = ("settings", "trials", "trained_weights")
 
 
-def run_train(options, layer, arguments):
+def run_train(
+    options: Any, layer: dict[str, Any], arguments: Sequence[str]
+) -> Any:
     """Trains a run and returns the exit status."""
     hint = ""
     if arguments:
@@ -38,7 +51,7 @@ def run_train(options, layer, arguments):
     return main.run_command(layer, options)
 
 
-def train_command(config, model_dir, options):
+def train_command(config: Config, model_dir: Path, options: Any) -> None:
     """Trains a run, unless it is finished, and prints its result.
 
     Args:
@@ -85,7 +98,7 @@ def train_command(config, model_dir, options):
     summary.print_run(result, config, model_dir)
 
 
-def _join_cluster(config):
+def _join_cluster(config: Config) -> None:
     """Creates a cluster's strategy before TensorFlow computes anything."""
     if config.distribution_strategy in config_settings.CLUSTERS:
         from tf_adapters.runs import strategies
@@ -93,7 +106,12 @@ def _join_cluster(config):
         strategies.strategy_of(config)
 
 
-def _is_finished(config, model_dir, options, fingerprints):
+def _is_finished(
+    config: Config,
+    model_dir: Path,
+    options: Any,
+    fingerprints: Any,
+) -> bool:
     """Returns whether a run is finished; prints its result if it is."""
     if options.overwrite:
         return False
@@ -114,7 +132,7 @@ def _is_finished(config, model_dir, options, fingerprints):
     return True
 
 
-def _check_shown(result, model_dir):
+def _check_shown(result: dict[str, Any], model_dir: Path) -> None:
     """Raises a `ConfigError` if a result lacks a value that is printed."""
     shown = _SHOWN_OF_SEARCH
     if "best_trial" not in result:
@@ -126,7 +144,7 @@ def _check_shown(result, model_dir):
         raise earlier_runs.damaged_result(model_dir, f"it lacks `{lacking[0]}`")
 
 
-def _find_finished(config, model_dir, fingerprints):
+def _find_finished(config: Config, model_dir: Path, fingerprints: Any) -> Any:
     """Returns the result of a finished run, or `None`."""
     if config.distribution_strategy in config_settings.CLUSTERS:
         # The chief decides: other workers may not see its folder.
@@ -146,7 +164,7 @@ def _find_finished(config, model_dir, fingerprints):
     return earlier_runs.finished_result(model_dir, config, fingerprints)
 
 
-def _train_together(config, model_dir, options):
+def _train_together(config: Config, model_dir: Path, options: Any) -> None:
     data = {
         name: task_data.load_task_data(one)
         for name, one in config_task.by_task(config).items()

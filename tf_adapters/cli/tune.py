@@ -1,6 +1,11 @@
 """`tf-adapters tune`: searches for the best settings of a run."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 import shlex
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import Flag
@@ -9,10 +14,16 @@ from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import plugins
 
+if TYPE_CHECKING:
+    pass
+
+
 _CHOSEN = ("method", "learning_rate")
 
 
-def run_tune(options, layer, arguments):
+def run_tune(
+    options: Any, layer: dict[str, Any], arguments: Sequence[str]
+) -> None:
     """Searches for settings and prints the best settings.
 
     Raises:
@@ -51,7 +62,7 @@ def run_tune(options, layer, arguments):
     )
 
 
-def command_of(options, layer, best):
+def command_of(options: Any, layer: dict[str, Any], best: Any) -> str:
     """Returns the command that trains with the settings of the best trial.
 
     If a test file was given, the command has it too.
@@ -85,13 +96,13 @@ def command_of(options, layer, best):
     return " ".join(map(shlex.quote, ["tf-adapters", "train", *parts]))
 
 
-def given_rate(given):
+def given_rate(given: Any) -> dict[str, Any] | None:
     """Returns a dict with the learning rate from a flag, or `None`."""
     rate = given.get("train.learning_rate")
     return None if rate is None else {"learning_rate": rate}
 
 
-def _text(value):
+def _text(value: Any) -> str:
     return ",".join(value) if isinstance(value, list | tuple) else str(value)
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import os
 from pathlib import Path
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from tf_adapters.common.errors import some
 from tf_adapters.common.moved_folders import resolve_paths
 from tf_adapters.common.text_files import parse_json
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     import keras
 
 CONFIG_FILE = "adapter_config.json"
@@ -26,7 +26,7 @@ WEIGHTS_FILE = "adapter.safetensors"
 FORMAT_VERSION = 1
 
 
-def find_adapter_folder(folder: str | Path) -> Path:
+def find_adapter_folder(folder: str | os.PathLike[str]) -> Path:
     """Finds the adapter folder at a path.
 
     If a process was killed while it replaced the folder, returns the folder to

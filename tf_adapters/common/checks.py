@@ -4,11 +4,12 @@ from collections.abc import Iterable
 import dataclasses
 import difflib
 import typing
+from typing import TYPE_CHECKING
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 # Names of settings in PEFT, `adapters` and KerasHub, and our names for them.

@@ -11,6 +11,7 @@ import math
 import numbers
 import types
 import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.common.checks import check_known
@@ -18,7 +19,7 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     D = typing.TypeVar("D", bound=DataclassInstance)
@@ -152,7 +153,7 @@ _PLURALS = {int: "integers", str: "texts"}
 
 
 def _coerce(value: Any, hint: Any, name: str) -> Any:
-    if dataclasses.is_dataclass(hint):
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return from_dict(hint, value, f"{name}.")
     if hint is typing.Any:
         return value
@@ -180,7 +181,7 @@ def _coerce(value: Any, hint: Any, name: str) -> Any:
     accepted = _accepted(hint)
     if value is None and types.NoneType in accepted:
         return None
-    if float in accepted and not isinstance(value, bool):
+    if float in accepted and not isinstance(value, bool | None):
         # YAML parses `3e-4` as text, because it has no dot.
         try:
             return float(value)

@@ -23,7 +23,7 @@ def needs_extra(extra: str, what: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        package = error.name.partition(".")[0]
+        package = (error.name or str(error)).partition(".")[0]
         raise ConfigError(
             f"{what} needs the package `{package}`: pip install "
             f"'tf_adapters[{extra}]'"

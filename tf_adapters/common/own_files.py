@@ -90,7 +90,7 @@ def check_folder(path: str | Path) -> None:
         )
 
 
-def make_folder(root: str | Path, *names: str) -> Path:
+def make_folder(root: str | os.PathLike[str], *names: str) -> Path:
     """Creates nested folders and returns the path of the innermost.
 
     Args:

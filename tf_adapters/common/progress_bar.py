@@ -19,7 +19,7 @@ def progress_bar(
     initial: int = 0,
     unit: str = "ex",
     delay: float = 0.0,
-) -> "tqdm.tqdm | TenthLines":
+) -> "tqdm.tqdm[Any] | TenthLines":
     """Returns a context manager that shows progress on standard error.
 
     Args:

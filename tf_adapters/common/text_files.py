@@ -152,9 +152,10 @@ def _unfolded_size(
     if depth > _MAX_YAML_DEPTH:
         raise RecursionError
     if id(node) in sizes:
-        if sizes[id(node)] is None:
+        size = sizes[id(node)]
+        if size is None:
             raise UserError("an alias refers to a value that contains it")
-        return sizes[id(node)]
+        return size
     sizes[id(node)] = None
     parts = node.value if isinstance(node, yaml.CollectionNode) else []
     if isinstance(node, yaml.MappingNode):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import typing
+from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,13 +87,13 @@ class DataConfig:
     length_buckets: tuple[int, ...] = ()
     eval_languages: tuple[str, ...] = ()
 
-    def most_train_examples(self, task):
+    def most_train_examples(self, task: Any) -> Any:
         """Returns a task's number of training examples, `None` for all."""
         own = self.train_examples_of or {}
         return own.get(task, self.max_train_examples)
 
     @property
-    def fixed_lengths(self):
+    def fixed_lengths(self) -> tuple[Any, ...]:
         """Lengths of fixed batches, ascending; `()` if `batching` differs."""
         if self.batching != "fixed":
             return ()

@@ -5,9 +5,11 @@ This writes the page of all settings:
     python -m tf_adapters.config.describe > docs/settings.md
 """
 
+from collections.abc import Iterator
 import dataclasses
 import inspect
 import re
+from typing import Any
 
 from tf_adapters.config import settings as config_settings
 
@@ -25,7 +27,9 @@ if its first line is `# yaml-language-server: $schema=<path>`, with the path of
 """
 
 
-def settings(cls=config_settings.Config, prefix=""):
+def settings(
+    cls: type = config_settings.Config, prefix: str = ""
+) -> Iterator[tuple[str, Any, str]]:
     """Yields name, default and meaning of each setting.
 
     Args:
@@ -36,7 +40,9 @@ def settings(cls=config_settings.Config, prefix=""):
     meanings = attributes(cls)
     for field in dataclasses.fields(cls):
         name = f"{prefix}{field.name}"
-        if dataclasses.is_dataclass(field.type):
+        if isinstance(field.type, type) and dataclasses.is_dataclass(
+            field.type
+        ):
             yield from settings(field.type, f"{name}.")
         else:
             yield name, field.default, meanings[field.name]
@@ -44,18 +50,18 @@ def settings(cls=config_settings.Config, prefix=""):
 
 def attributes(cls: type) -> dict[str, str]:
     """Returns a dict from attribute to its description in the docstring."""
-    text = inspect.getdoc(cls).partition("Attributes:\n")[2]
+    text = (inspect.getdoc(cls) or "").partition("Attributes:\n")[2]
     found = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", text, re.MULTILINE)
     return {name: " ".join(words.split()) for name, words in found}
 
 
-def meaning(name):
+def meaning(name: str) -> Any:
     """Returns the first sentence of a setting's description."""
     texts = {found: text for found, _, text in settings()}
     return re.split(r"(?<=\.) ", texts[name])[0]
 
 
-def settings_page():
+def settings_page() -> str:
     """Returns the text of docs/settings.md."""
     lines = [_TITLE, "| setting | default | meaning |", "|---|---|---|"]
     for name, default, text in settings():

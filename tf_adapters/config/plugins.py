@@ -1,11 +1,20 @@
 """Imports users' own files that register methods and heads."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 import importlib.util
 from pathlib import Path
 import sys
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
+
+if TYPE_CHECKING:
+    import os
+
 
 # Added to errors about an unknown method or head.
 HINT = "To use your own, give the file that registers it: --plugin=<file>."
@@ -15,12 +24,12 @@ HINT = "To use your own, give the file that registers it: --plugin=<file>."
 _LOADED = []
 
 
-def plugin_flags():
+def plugin_flags() -> list[str]:
     """Returns the flags with which another process loads the same files."""
     return [f"--plugin={path}" for path in _LOADED]
 
 
-def load_plugins(paths):
+def load_plugins(paths: Iterable[Any]) -> None:
     """Imports Python files, each only once in this process.
 
     Args:
@@ -38,14 +47,14 @@ def load_plugins(paths):
                 "`@tf_adapters.heads.register(...)` in it."
             )
         name = f"tf_adapters_plugin_{path.stem}"
-        known = sys.modules.get(name)
+        known: Any = sys.modules.get(name)
         if known is None or Path(known.__file__) != path.absolute():
             _import(name, path.absolute())
             _LOADED.append(path.absolute())
 
 
-def _import(name, path):
-    spec = importlib.util.spec_from_file_location(name, path)
+def _import(name: str, path: str | os.PathLike[str]) -> None:
+    spec: Any = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

@@ -1,9 +1,11 @@
 """Reads the presets of methods in `official_configs/methods`."""
 
+from collections.abc import Sequence
 import functools
 import importlib
 import os
 from pathlib import Path
+from typing import Any
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
@@ -25,7 +27,7 @@ DEFAULT = "houlsby"
 _MODULE = "module"
 
 
-def with_preset(layers):
+def with_preset(layers: Sequence[dict[str, Any]]) -> list[dict[Any, Any]]:
     """Puts the preset of the method before layers of settings.
 
     Args:
@@ -46,7 +48,9 @@ def with_preset(layers):
     return complete
 
 
-def preset_name(layers, default=DEFAULT):
+def preset_name(
+    layers: Sequence[dict[str, Any]], default: Any = DEFAULT
+) -> Any:
     """Returns the method's or preset's name in the last layer with a name.
 
     Args:
@@ -60,7 +64,7 @@ def preset_name(layers, default=DEFAULT):
     return default
 
 
-def with_name_of_command(layers):
+def with_name_of_command(layers: Sequence[dict[str, Any]]) -> Any:
     """Returns a run's layer with the name of the command's preset.
 
     A run stores the name of its method, and the command can name a preset of
@@ -77,7 +81,7 @@ def with_name_of_command(layers):
     return {**run, "method": {**method, "name": name}}
 
 
-def with_method_as_dict(layer):
+def with_method_as_dict(layer: dict[str, Any]) -> dict[str, Any]:
     """Returns a layer in which each method is a dict and not a name.
 
     This affects `method` and `method.adapter`, if the layer has them.
@@ -99,7 +103,7 @@ def with_method_as_dict(layer):
     return layer
 
 
-def complete(method):
+def complete(method: Any) -> dict[Any, Any]:
     """Adds the settings of a method's preset to the method's own settings.
 
     Args:
@@ -120,7 +124,9 @@ def complete(method):
     return {**preset["method"], **own}
 
 
-def _on_top(layer, earlier, name):
+def _on_top(
+    layer: dict[str, Any], earlier: list[dict[str, Any]], name: str
+) -> dict[str, Any]:
     if "method" not in layer:
         return layer
     method = dict(layer["method"])
@@ -135,7 +141,7 @@ def _on_top(layer, earlier, name):
     return {**layer, "method": method}
 
 
-def import_method(name):
+def import_method(name: str) -> None:
     """Imports the module that registers a preset's method, if it names one.
 
     Presets of methods in `tf_adapters.methods` name no module, because that
@@ -148,12 +154,12 @@ def import_method(name):
         importlib.import_module(_read(name)[_MODULE])
 
 
-def preset_names():
+def preset_names() -> list[str]:
     """Returns the sorted names of all presets, for `--method`."""
     return sorted(path.stem for path in PRESETS.glob("*.yaml"))
 
 
-def _load(name):
+def _load(name: Any) -> dict[Any, Any]:
     # Paths are unknown names, so that no file outside the folder is read.
     known = isinstance(name, str) and Path(name).name == name
     if known and os.path.isfile(PRESETS / f"{name}.yaml"):
@@ -167,5 +173,5 @@ def _load(name):
 
 
 @functools.cache
-def _read(name):
+def _read(name: str) -> Any:
     return load_yaml(PRESETS / f"{name}.yaml")

@@ -9,6 +9,7 @@ its first step.
 import dataclasses
 import os
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -25,7 +26,7 @@ from tf_adapters.config.settings import CLUSTERS
 from tf_adapters.config.settings import Config
 
 
-def resolve_config(*layers):
+def resolve_config(*layers: Any) -> Config:
     """Combines layers of settings into a `Config`, and builds its method.
 
     Args:
@@ -39,7 +40,7 @@ def resolve_config(*layers):
     return build_method(combine(*layers))
 
 
-def combine(*layers):
+def combine(*layers: Any) -> Config:
     """Combines layers of settings into a `Config`, with `method` as a dict.
 
     The method's settings are not checked yet; see `build_method`. Does not
@@ -61,7 +62,7 @@ def combine(*layers):
     return config
 
 
-def build_method(config):
+def build_method(config: Config) -> Config:
     """Builds the `method` of a configuration from `combine`.
 
     Raises:
@@ -74,7 +75,7 @@ def build_method(config):
     return dataclasses.replace(config, method=method)
 
 
-def _build(options, prefix):
+def _build(options: Any, prefix: str) -> Any:
     # Imported here, because it imports Keras.
     from tf_adapters import methods
 
@@ -86,7 +87,7 @@ def _build(options, prefix):
     return dataclass_config.from_dict(cls, options, prefix)
 
 
-def _build_within(value, prefix):
+def _build_within(value: Any, prefix: str) -> Any:
     if isinstance(value, list | tuple):
         return tuple(_build_within(part, prefix) for part in value)
     if isinstance(value, str):
@@ -94,7 +95,7 @@ def _build_within(value, prefix):
     return _build(presets.complete(value), prefix)
 
 
-def parse_override(text):
+def parse_override(text: str) -> dict[str, Any]:
     """Parses `"a.b=value,c=value,..."` into a nested dict."""
     values = {}
     for layer in settings_text.parse_items(text):
@@ -102,7 +103,7 @@ def parse_override(text):
     return values
 
 
-def with_absolute_paths(config):
+def with_absolute_paths(config: Config) -> Config:
     """Returns a configuration with absolute paths, valid from any folder.
 
     An encoder that is not the path of a folder is left unchanged.
@@ -131,7 +132,7 @@ def with_absolute_paths(config):
     )
 
 
-def _with_absolute_adapters(method):
+def _with_absolute_adapters(method: Any) -> Any:
     # A dict is a method that is not built yet.
     if isinstance(method, dict) or not method.adapters:
         return method
@@ -139,14 +140,14 @@ def _with_absolute_adapters(method):
     return dataclasses.replace(method, adapters=folders)
 
 
-def _absolute(path):
+def _absolute(path: str | None) -> str | None:
     # Addresses, such as `hf://owner/name`, are valid from anywhere.
     if path is None or "://" in str(path):
         return path
     return str(Path(path).expanduser().absolute())
 
 
-def save_config(config, path):
+def save_config(config: Config, path: str | Path) -> None:
     """Writes a configuration as YAML, for `load_config`."""
     values = to_dict(config)
     if config.encoder == _sibling_encoder(path):
@@ -154,12 +155,12 @@ def save_config(config, path):
     replace_text(path, yaml.safe_dump(values, sort_keys=False))
 
 
-def load_config(path):
+def load_config(path: str | Path) -> Config:
     """Reads a configuration that `save_config` wrote."""
     return resolve_config(load_saved(path))
 
 
-def load_saved(path):
+def load_saved(path: str | Path) -> dict[str, Any]:
     """Reads what `save_config` wrote, and returns it as nested dicts."""
     values = load_yaml(path)
     # Older runs stored where tokens were cached and where batches were made.
@@ -172,7 +173,7 @@ def load_saved(path):
     return values
 
 
-def load_for_one_machine(path):
+def load_for_one_machine(path: str | Path) -> dict[str, Any]:
     """Reads a configuration as `load_saved` does, for use on one machine.
 
     The strategy of a run on several machines or a TPU becomes `"one_device"`.
@@ -188,11 +189,11 @@ def load_for_one_machine(path):
 SIBLING_ENCODER = "../encoder"
 
 
-def _sibling_encoder(path):
+def _sibling_encoder(path: str | Path) -> str:
     return str(Path(path).absolute().parents[1] / "encoder")
 
 
-def to_dict(config):
+def to_dict(config: Config) -> dict[str, Any]:
     """Returns a configuration as nested dicts of plain values."""
     from tf_adapters import methods
 

@@ -1,11 +1,19 @@
 """Checks the values of settings, and that no two settings conflict."""
 
+from __future__ import annotations
+
 import math
 import operator
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
+
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+
 
 # The largest seed that NumPy and dropout accept.
 _MAX_SEED = 2**32 - 1
@@ -40,7 +48,7 @@ _MINIMA = {
 }
 
 
-def check_setting_values(config):
+def check_setting_values(config: Config) -> None:
     """Raises a `ConfigError` if a value of a `Config` is invalid.
 
     The settings of the method and the head are not checked here.
@@ -79,7 +87,7 @@ def check_setting_values(config):
     _check_stack(config)
 
 
-def _check_stack(config):
+def _check_stack(config: Config) -> None:
     adapters = config.language_adapters
     if adapters is not None and not (
         isinstance(adapters, dict)
@@ -102,7 +110,7 @@ def _check_stack(config):
         )
 
 
-def _check_adapter_drop(between):
+def _check_adapter_drop(between: Any) -> None:
     if between and not (len(between) == 2 and 0 <= between[0] <= between[1]):
         raise ConfigError(
             "`train.adapter_drop` is the smallest and the largest number of "
@@ -110,7 +118,7 @@ def _check_adapter_drop(between):
         )
 
 
-def _check_one_size(data):
+def _check_one_size(data: Any) -> None:
     names = ("max_train_examples", "train_fraction", "low_resource")
     given = {name: getattr(data, name) for name in names}
     given = {name: value for name, value in given.items() if value}
@@ -122,7 +130,7 @@ def _check_one_size(data):
         )
 
 
-def _check_stride(data):
+def _check_stride(data: Any) -> None:
     room = data.max_length - 2
     if data.window_stride is not None and data.window_stride > room:
         raise ConfigError(
@@ -133,7 +141,7 @@ def _check_stride(data):
         )
 
 
-def _check_examples_of(numbers):
+def _check_examples_of(numbers: Any) -> None:
     if numbers is not None and not (
         isinstance(numbers, dict)
         and all(type(n) is int and n > 0 for n in numbers.values())

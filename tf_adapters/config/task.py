@@ -1,6 +1,11 @@
 """Settings of the task: a name, a task file, a table, or several tasks."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 import dataclasses
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters import tasks
 from tf_adapters.common.dataclass_config import merge
@@ -9,8 +14,13 @@ from tf_adapters.common.errors import cut
 from tf_adapters.tasks.table_task import name_of_table
 from tf_adapters.tasks.task_file import load_task_file
 
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
 
-def with_task_of_file(layer, earlier):
+
+def with_task_of_file(
+    layer: dict[str, Any], earlier: dict[str, Any]
+) -> dict[str, Any]:
     """Makes the task, the task file and the table of a layer consistent.
 
     If a layer sets one of the three, it overrides all three of earlier layers.
@@ -49,7 +59,9 @@ def with_task_of_file(layer, earlier):
     return layer
 
 
-def _named(layer, what, name, other):
+def _named(
+    layer: dict[str, Any], what: str, name: str, other: Any
+) -> dict[str, Any]:
     """Returns a layer with the name of its task file or table.
 
     Args:
@@ -66,7 +78,7 @@ def _named(layer, what, name, other):
     return merge({"data": {other: None}}, {**layer, "task": name})
 
 
-def with_last_file(layers):
+def with_last_file(layers: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Removes all task files but the last from layers of settings.
 
     Earlier files may no longer exist: a run's configuration has the original
@@ -85,7 +97,7 @@ def with_last_file(layers):
     return layers
 
 
-def with_name_of_tasks(merged):
+def with_name_of_tasks(merged: dict[str, Any]) -> dict[str, Any]:
     """Sets the task's name in a run of several tasks, to `"a+b"`.
 
     Args:
@@ -122,7 +134,7 @@ def with_name_of_tasks(merged):
     return {**merged, "task": name}
 
 
-def declared_task(config, check_files=False):
+def declared_task(config: Config, check_files: bool = False) -> Any:
     """Returns the task of a configuration as declared, without reading data.
 
     Args:
@@ -142,7 +154,7 @@ def declared_task(config, check_files=False):
     return _selected_by(task, config.train.select_by)
 
 
-def _selected_by(task, metric):
+def _selected_by(task: Any, metric: Any) -> Any:
     """Moves the metric that selects weights to the front of the metrics."""
     if metric is None:
         return task
@@ -155,7 +167,7 @@ def _selected_by(task, metric):
     return dataclasses.replace(task, metrics=(metric, *others))
 
 
-def by_task(config):
+def by_task(config: Config) -> dict[Any, Config]:
     """Returns a dict from each task of a run to its own configuration."""
     method = config.method
     if isinstance(method, dict):  # Not built yet.

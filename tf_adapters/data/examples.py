@@ -1,11 +1,20 @@
 """Tokenized examples: token ids, targets, and data for making batches."""
 
+from collections.abc import Sequence
 import dataclasses
+from typing import TYPE_CHECKING
 from typing import Any
 
 import numpy as np
 
 from tf_adapters.data.tokens.windows import tokenize_windows
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from tf_adapters.data.tokens.packing import TextPacker
+    from tf_adapters.data.tokens.windows import Windows
+
 
 # Marks tokens without a target, if targets have one entry for each token.
 IGNORED = -1
@@ -68,9 +77,9 @@ class Examples:
             for the examples, or `None` (default).
     """
 
-    token_ids: list
-    segment_ids: list | None
-    targets: np.ndarray | list | None = None
+    token_ids: list[Any]
+    segment_ids: list[Any] | None
+    targets: np.ndarray | list[Any] | None = None
     pad_id: int = dataclasses.field(kw_only=True)
     counts: np.ndarray | None = None
     source: Any = None
@@ -78,24 +87,24 @@ class Examples:
     is_pooled: bool = False
     token_vectors: Any = None
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(_row_lengths(self.token_ids))
 
     @property
-    def has_choices(self):
+    def has_choices(self) -> bool:
         """Whether an example is a list of choices or windows."""
         if isinstance(self.token_ids, list):
             return bool(self.token_ids) and isinstance(self.token_ids[0], list)
         return self.token_ids.ragged_rank > 1
 
     @property
-    def num_choices(self):
+    def num_choices(self) -> Any:
         """Number of choices or windows of each example; 1 if it has none."""
         lengths = _row_lengths(self.token_ids)
         return lengths if self.has_choices else np.ones_like(lengths)
 
     @property
-    def sequence_lengths(self):
+    def sequence_lengths(self) -> Any:
         """Number of tokens, `(examples,)` or `(examples, choices)`.
 
         Examples with fewer choices than others are padded with 0.
@@ -109,17 +118,17 @@ class Examples:
         return lengths
 
     @property
-    def lengths(self):
+    def lengths(self) -> Any:
         """Number of tokens of each example, or of its longest choice."""
         lengths = self.sequence_lengths
         return lengths.max(axis=1) if self.has_choices else lengths
 
     @property
-    def costs(self):
+    def costs(self) -> Any:
         """Number of tokens of each example, with its choices padded."""
         return self.lengths * self.num_choices
 
-    def count(self, indices):
+    def count(self, indices: Any) -> int:
         """Returns the number of terms in the loss of some examples.
 
         At least 1, so that the mean loss of a batch without terms is 0.
@@ -129,27 +138,32 @@ class Examples:
         return max(1, int(self.counts[indices].sum()))
 
 
-def _row_lengths(rows):
+def _row_lengths(rows: Any) -> Any:
     """Returns the length of each row of a list or of a ragged tensor."""
     if isinstance(rows, list):
         return np.array([len(row) for row in rows], "int64")
     return rows.row_lengths().numpy()
 
 
-def _joined(rows):
+def _joined(rows: Any) -> Any:
     """Returns the entries of all rows of a list or of a ragged tensor."""
     if isinstance(rows, list):
         return [entry for row in rows for entry in row]
     return rows.values
 
 
-def encoder_inputs(features):
+def encoder_inputs(features: "dict[str, tf.Tensor]") -> dict[str, Any]:
     """Returns the encoder's inputs from a batch's features, as a dict."""
     names = ("token_ids", "padding_mask", "segment_ids")
     return {name: features[name] for name in names if name in features}
 
 
-def encode_texts(rows, fields, packer, targets=None):
+def encode_texts(
+    rows: list[dict[str, Any]],
+    fields: Sequence[str],
+    packer: "TextPacker",
+    targets: np.ndarray | None = None,
+) -> "Examples":
     """Makes an example from each row's text, or from its two texts.
 
     Args:
@@ -160,10 +174,17 @@ def encode_texts(rows, fields, packer, targets=None):
     """
     texts = [[row[field] for row in rows] for field in fields]
     pad_id = packer.special_tokens.pad
-    return Examples(*packer.tokenize_rows(*texts), targets, pad_id=pad_id)
+    token_ids, segment_ids = packer.tokenize_rows(*texts)
+    return Examples(token_ids, segment_ids, targets, pad_id=pad_id)
 
 
-def encode_windows(rows, field, packer, windows, targets=None):
+def encode_windows(
+    rows: list[dict[str, Any]],
+    field: str,
+    packer: "TextPacker",
+    windows: "Windows",
+    targets: np.ndarray | None = None,
+) -> "Examples":
     """Makes an example from the windows of each row's text.
 
     Args:

@@ -51,8 +51,9 @@ def _check(config: dict[str, Any], path: Path) -> None:
         )
     layers = config.get("num_hidden_layers")
     groups = config.get("num_hidden_groups")
-    are_integers = isinstance(layers, int) and isinstance(groups, int)
-    if are_integers and groups > 0 and layers % groups:
+    if not isinstance(layers, int) or not isinstance(groups, int):
+        return
+    if groups > 0 and layers % groups:
         raise UserError(
             f"`{path}`: `num_hidden_layers` must be a multiple of "
             f"`num_hidden_groups`={groups}. Received: {layers}"

@@ -62,9 +62,9 @@ class Architecture:
     has_pooler: bool = False
     masked_lm_activation: str | None = None
     counts_positions: bool = False
-    blocks: Callable = _own_blocks
-    layers: Callable = block_layers.of_transformer_encoder
-    positions: Callable = _no_positions
+    blocks: Callable[..., Any] = _own_blocks
+    layers: Callable[..., Any] = block_layers.of_transformer_encoder
+    positions: Callable[..., Any] = _no_positions
     norms: typing.Literal["post", "pre"] = "post"
     has_gate: bool = False
     embedding_norm: str = "embeddings_layer_norm"

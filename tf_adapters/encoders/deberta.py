@@ -172,7 +172,7 @@ _EXPECTED = (
 
 
 def _check(config: dict[str, Any], path: Path) -> None:
-    expected = list(_EXPECTED)
+    expected: list[tuple[str, Any, Any]] = list(_EXPECTED)
     for key, same in (
         ("embedding_size", "hidden_size"),
         ("max_relative_positions", "max_position_embeddings"),

@@ -6,7 +6,7 @@ from tf_adapters.common import network
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 
-_HUGGINGFACE_FILES = (
+_HUGGINGFACE_FILES = [
     "README.md",  # The license, for exported files.
     "*.json",
     "*.txt",
@@ -14,7 +14,7 @@ _HUGGINGFACE_FILES = (
     "*.safetensors",
     "*.weights.h5",
     "assets/**",
-)
+]
 
 
 def huggingface_folder(name: str) -> pathlib.Path:

@@ -59,17 +59,17 @@ class Family:
             `HuggingFaceCheckpoint`.
     """
 
-    backbone: Callable
+    backbone: Callable[..., Any]
     modules: dict[str, str]
     prefix: str
     arguments: dict[str, str] = dataclasses.field(
         default_factory=BERT_ARGUMENTS.copy
     )
-    options: dict[str, tuple] = dataclasses.field(
+    options: dict[str, tuple[Any, ...]] = dataclasses.field(
         default_factory=BERT_OPTIONS.copy
     )
-    first_position: Callable | None = None
+    first_position: Callable[..., Any] | None = None
     has_token_type_row: bool = False
-    check: Callable = _check_nothing
-    more_arguments: Callable = _no_arguments
-    checkpoint: Callable = HuggingFaceCheckpoint
+    check: Callable[..., Any] = _check_nothing
+    more_arguments: Callable[..., Any] = _no_arguments
+    checkpoint: Callable[..., Any] = HuggingFaceCheckpoint

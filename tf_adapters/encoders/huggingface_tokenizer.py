@@ -221,5 +221,6 @@ def count_ids(
     if isinstance(
         tokenizer, HuggingFaceTokenizer | keras_hub.models.RobertaTokenizer
     ):
-        return 1 + max(tokenizer.vocabulary.values())
+        vocabulary: Any = tokenizer.vocabulary
+        return 1 + max(vocabulary.values())
     return tokenizer.vocabulary_size()

@@ -235,5 +235,5 @@ def hash_of_weights(
         # In float32, so that all policies with float32 variables agree.
         value = np.ascontiguousarray(value, dtype="<f4")
         digest.update(f"{path} {value.shape}".encode())
-        digest.update(value)
+        digest.update(value.data)
     return digest.hexdigest()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 # Names of the dense layer, the norm and the bias in each kind of head.
-_FORMS = (
+_FORMS: tuple[tuple[Any, ...], ...] = (
     (  # BERT
         "cls.predictions.transform.dense",
         "cls.predictions.transform.LayerNorm",

@@ -78,12 +78,11 @@ class ModernBertBackbone(keras_hub.models.Backbone):
                 epsilon=_EPSILON, center=False, dtype=dtype, name=name
             )
 
+        initializer: Any = keras.initializers.TruncatedNormal(stddev=0.02)
         self.token_embedding = keras.layers.Embedding(
             vocabulary_size,
             hidden_dim,
-            embeddings_initializer=keras.initializers.TruncatedNormal(
-                stddev=0.02
-            ),
+            embeddings_initializer=initializer,
             dtype=dtype,
             name="token_embedding",
         )

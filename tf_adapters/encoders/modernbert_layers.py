@@ -152,10 +152,11 @@ class ModernBertEncoder(keras.layers.Layer):
         )
 
     def _dense(self, name: str, units: int) -> keras.layers.Dense:
+        initializer: Any = keras.initializers.TruncatedNormal(stddev=0.02)
         return keras.layers.Dense(
             units,
             use_bias=False,
-            kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.02),
+            kernel_initializer=initializer,
             dtype=self.dtype_policy,
             name=name,
         )

@@ -84,7 +84,8 @@ class ModernBertTokenizer(keras_hub.tokenizers.BytePairTokenizer):
         pieces = tf_text.regex_split(texts, pattern, pattern)
         parts = pieces.flat_values
         is_added = tf.strings.regex_full_match(parts, pattern)
-        added = self.token_to_id_map.lookup(tf.boolean_mask(parts, is_added))
+        ids: Any = self.token_to_id_map
+        added = ids.lookup(tf.boolean_mask(parts, is_added))
         alone = tf.RaggedTensor.from_row_lengths(
             added, tf.cast(is_added, tf.int64)
         )

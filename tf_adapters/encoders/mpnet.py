@@ -67,7 +67,7 @@ class MPNetBackbone(keras_hub.models.Backbone):
         dtype: keras.DTypePolicy | str | None = None,
         **kwargs: Any,
     ) -> None:
-        initializer = {
+        initializer: dict[str, Any] = {
             "kernel_initializer": keras.initializers.TruncatedNormal(
                 stddev=0.02
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -16,7 +16,7 @@ from tf_adapters.encoders.loaded_weights import hash_of_weights
 from tf_adapters.encoders.loaded_weights import loaded_weights
 from tf_adapters.layers.quantized import is_quantized
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     import keras_hub
 
     from tf_adapters.encoders.encoder import Encoder

@@ -13,6 +13,7 @@ itself).
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from typing import Any
 
 import tensorflow as tf
 
@@ -33,11 +34,12 @@ def text_function(
     model: AdapterModel, packer: TextPacker, text_fields: Sequence[str]
 ) -> tf.types.experimental.ConcreteFunction:
     """Returns a traced function from questions and choices to an answer."""
+    head: Any = model.head
 
     def from_texts(*texts: Tensor) -> dict[str, Tensor]:
         *question, choices = texts
         choices = request_checks.with_choices(choices)
-        features = _features(model.head, packer, question, choices)
+        features = _features(head, packer, question, choices)
         answer = _answer(model(features, training=False))
         label = tf.gather(choices, answer["label_id"], batch_dims=1)
         return {"label": label, **answer}

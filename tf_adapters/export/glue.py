@@ -53,13 +53,14 @@ def _names(task: "Task") -> dict[str, str]:
 
 
 _TASKS = {task.name: task for task in glue_tasks.GLUE}
+_MNLI_LAYOUT: Any = glue_tasks.MNLI.glue
 # Predicted by a model of MNLI. The diagnostic set has only a test split.
 DIAGNOSTIC = dataclasses.replace(
     glue_tasks.MNLI,
     name="ax",
     source="glue/ax",
     unlabeled_splits={"test": "test"},
-    glue=dataclasses.replace(glue_tasks.MNLI.glue, folder="diagnostic"),
+    glue=dataclasses.replace(_MNLI_LAYOUT, folder="diagnostic"),
 )
 _MNLI_WORDS = _names(glue_tasks.MNLI)
 

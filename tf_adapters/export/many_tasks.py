@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import AdapterError
@@ -114,7 +115,7 @@ def export_bank(
 def _warmup_requests(name: str, tasks: Sequence[Task]) -> list[Message]:
     names = [task.name for task in tasks]
     text = ["A short text."] * len(names)
-    inputs = dict(zip(INPUTS, (text, text, names), strict=True))
+    inputs: dict[str, Any] = dict(zip(INPUTS, (text, text, names), strict=True))
     return [serving.predict_request(name, saved_model.TEXT_SIGNATURE, inputs)]
 
 

@@ -18,6 +18,7 @@ gives the same answer without `tokens`.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from typing import Any
 
 import tensorflow as tf
 
@@ -40,7 +41,8 @@ def text_function(
 ) -> tf.types.experimental.ConcreteFunction:
     """Returns a traced function from texts to the tokens at their masks."""
     packer = packer.reading_masks()
-    size = model.head.vocabulary_size
+    head: Any = model.head
+    size = head.vocabulary_size
     texts_of_tokens = vocabulary.token_texts(packer.tokenizer, size)
 
     def from_texts(*texts: Tensor) -> dict[str, Tensor]:

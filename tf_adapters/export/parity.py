@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from typing import Any
 
 from keras import ops
 import numpy as np
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from tf_adapters.data.tokens.packer import Packer
     from tf_adapters.models.adapter_model import AdapterModel
 
-    Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
+    Run = Callable[[dict[str, np.ndarray]], Mapping[str, Any]]
 
 TOLERANCE = 1e-4
 _ROWS = 200

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tf_adapters.common.types import Tensor
-    from tf_adapters.data.tokens.packing import TextPacker
+    from tf_adapters.data.tokens.packer import Packer
     from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
 
-def check_packer(packer: TextPacker, encoder: AdaptedEncoder) -> None:
+def check_packer(packer: Packer, encoder: AdaptedEncoder) -> None:
     """Raises a `UserError` if a packer's inputs are too long for an encoder.
 
     Otherwise the server would fail on every long text.

@@ -28,7 +28,9 @@ def main(texts: list[str]) -> None:
     (path,) = FOLDER.glob("*.onnx")
     session = onnxruntime.InferenceSession(str(path))
     metadata = session.get_modelmeta().custom_metadata_map
-    tokenizer = tokenizers.Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
+    tokenizer: Any = tokenizers.Tokenizer.from_file(
+        str(FOLDER / "tokenizer.json")
+    )
     pad = tokenizer.padding["pad_id"]
     tokenizer.no_padding()
     head = json.loads(metadata["head"])
@@ -42,7 +44,7 @@ def main(texts: list[str]) -> None:
 
 
 def text_rows(
-    tokenizer: tokenizers.Tokenizer,
+    tokenizer: Any,
     metadata: dict[str, str],
     head: dict[str, Any],
     texts: list[str],
@@ -60,7 +62,7 @@ def text_rows(
 
 
 def window_rows(
-    tokenizer: tokenizers.Tokenizer,
+    tokenizer: Any,
     max_length: int,
     head: dict[str, Any],
     text: str,
@@ -157,7 +159,7 @@ def compared(vectors: np.ndarray) -> dict[str, Any]:
 
 def tags(
     session: onnxruntime.InferenceSession,
-    tokenizer: tokenizers.Tokenizer,
+    tokenizer: Any,
     metadata: dict[str, str],
     pad: int,
     words: list[str],
@@ -185,5 +187,6 @@ def tags(
 
 
 if __name__ == "__main__":
-    sys.stdout.reconfigure(encoding="utf-8")
+    screen: Any = sys.stdout
+    screen.reconfigure(encoding="utf-8")
     main(sys.argv[1:])

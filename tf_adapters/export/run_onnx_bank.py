@@ -29,7 +29,9 @@ def main(task: str, texts: list[str]) -> None:
     fields = facts["text_fields"]
     if len(texts) != len(fields):
         sys.exit(f"The task `{task}` reads {', '.join(fields)}: give each.")
-    tokenizer = tokenizers.Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
+    tokenizer: Any = tokenizers.Tokenizer.from_file(
+        str(FOLDER / "tokenizer.json")
+    )
     tokens = tokenizer.encode(*texts)
     features = {
         "token_ids": [tokens.ids],
@@ -63,7 +65,8 @@ def answer(
 
 
 if __name__ == "__main__":
-    sys.stdout.reconfigure(encoding="utf-8")
+    screen: Any = sys.stdout
+    screen.reconfigure(encoding="utf-8")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--task", required=True)
     parser.add_argument("texts", nargs="+", metavar="TEXT")

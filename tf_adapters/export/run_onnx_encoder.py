@@ -87,7 +87,9 @@ def features(
     session: onnxruntime.InferenceSession, texts: list[str]
 ) -> dict[str, np.ndarray]:
     """Returns the token features of a text or a pair of texts."""
-    tokenizer = tokenizers.Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
+    tokenizer: Any = tokenizers.Tokenizer.from_file(
+        str(FOLDER / "tokenizer.json")
+    )
     tokens = tokenizer.encode(*texts)
     found = {
         "token_ids": tokens.ids,
@@ -118,7 +120,8 @@ def answer(logits: np.ndarray, head: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.stdout.reconfigure(encoding="utf-8")
+    screen: Any = sys.stdout
+    screen.reconfigure(encoding="utf-8")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--adapter", required=True, type=Path)
     parser.add_argument("texts", nargs="+", metavar="TEXT")

@@ -14,6 +14,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
+from typing import cast
 
 import tensorflow as tf
 
@@ -98,7 +99,7 @@ def export_model(
     """
     _check_arguments(model, packer, folder)
     request_checks.check_packer(packer, model.encoder)
-    folder = Path(folder)
+    folder = Path(cast("str", folder))
     # Serve the final weights, so that they are not computed at each request.
     with model.reparameterization.folded_meanwhile():
         module, functions = _trace(model, packer, text_fields)

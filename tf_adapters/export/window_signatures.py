@@ -8,6 +8,7 @@ not a pair. `serving_default` splits it into windows. `token_ids` takes tensors
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.data.tokens.windows import Windows
 from tf_adapters.export import signature_inputs
@@ -28,11 +29,11 @@ def text_function(
     model: AdapterModel, packer: TextPacker, text_fields: Sequence[str]
 ) -> tf.types.experimental.ConcreteFunction:
     """Returns a traced function from texts to an answer."""
+    head: Any = model.head
 
     def from_texts(*texts: Tensor) -> dict[str, Tensor]:
-        features = model.head.pack(packer, *texts)
-        outputs = model(features, training=False)
-        return text_signatures.answer(model.head, outputs)
+        outputs = model(head.pack(packer, *texts), training=False)
+        return text_signatures.answer(head, outputs)
 
     names = signature_inputs.input_names(text_fields)
     return signature_inputs.text_function(from_texts, names)

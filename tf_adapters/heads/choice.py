@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import dataclasses
 import itertools
 import numbers
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import Self
 
@@ -25,7 +25,7 @@ from tf_adapters.heads.vector_head import ValueHead
 from tf_adapters.heads.vector_head import rounded
 from tf_adapters.layers.banks.heads import ABSENT
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.encoders.encoder import Encoder
     from tf_adapters.tasks.task import Task
 
@@ -202,12 +202,12 @@ def _grouped(
     return [list(itertools.islice(remaining, len(c))) for c in choices]
 
 
-def _place(row: int, label: Any, count: int) -> numbers.Integral:
+def _place(row: int, label: Any, count: int) -> int:
     is_place = isinstance(label, numbers.Integral)
-    if not is_place or not 0 <= label < count:
+    if not is_place or not 0 <= int(label) < count:
         raise UserError(
             f"Row {row} (the first is 0) has the label {shown(label)}; "
             "expected the position of the right choice, from 0 to "
             f"{count - 1}. Leave out rows without a label."
         )
-    return label
+    return int(label)

@@ -1,6 +1,6 @@
 """The layer of the head for multiple choice."""
 
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -12,7 +12,7 @@ from tf_adapters.heads.linear import LinearLayer
 from tf_adapters.layers.banks.heads import ABSENT
 from tf_adapters.layers.float32_layer import Float32Layer
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 

@@ -5,6 +5,7 @@ import dataclasses
 import math
 import numbers
 import typing
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import Self
 
@@ -24,7 +25,7 @@ from tf_adapters.heads.registry import register
 from tf_adapters.heads.vector_head import VectorHead
 from tf_adapters.heads.vector_head import rounded
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.encoders.encoder import Encoder
     from tf_adapters.tasks.task import Task
 
@@ -156,7 +157,8 @@ class Classification(TextHead):
     def _check_weights(self) -> None:
         weights = self.class_weights
         are_numbers = all(
-            isinstance(w, numbers.Real) and 0 < w < math.inf for w in weights
+            isinstance(w, numbers.Real) and 0 < float(w) < math.inf
+            for w in weights
         )
         if len(weights) != len(self.labels) or not are_numbers:
             raise UserError(

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
 import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -15,7 +16,7 @@ from tf_adapters.common.types import Tensor
 from tf_adapters.data.examples import Examples
 from tf_adapters.tasks.task import Task
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.encoders.encoder import Encoder
     from tf_adapters.layers.banks.bank_layer import Part
 
@@ -42,7 +43,7 @@ class Head:
     labels = ()
     # The signature of an exported model, a key of
     # `tf_adapters.export.signatures`. `None` if the head cannot be exported.
-    signature = None
+    signature: typing.ClassVar[str | None] = None
     # Settings that can be changed for a finished run. They affect how inputs
     # are read or outputs are interpreted, but not the weights.
     at_inference: typing.ClassVar[tuple[str, ...]] = ()

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 import math
 import numbers
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from tf_adapters.common.errors import shown
 from tf_adapters.common.types import Tensor
 
 
-def class_names(labels: object, head: str) -> tuple[str, ...]:
+def class_names(labels: Any, head: str) -> tuple[str, ...]:
     """Returns class names as a tuple, in the order of their ids.
 
     Args:
@@ -52,7 +53,7 @@ def _problem(labels: tuple[object, ...]) -> str:
     return shown(labels) if len(labels) < 2 else ""
 
 
-def check_class_id(place: int, label: object, labels: tuple[str, ...]) -> None:
+def check_class_id(place: int, label: Any, labels: tuple[str, ...]) -> None:
     """Raises a `UserError` if a row's label is not a class id.
 
     Args:
@@ -61,7 +62,7 @@ def check_class_id(place: int, label: object, labels: tuple[str, ...]) -> None:
         labels: Class names.
     """
     is_id = isinstance(label, numbers.Integral)
-    if not is_id or not 0 <= label < len(labels):
+    if not is_id or not 0 <= int(label) < len(labels):
         raise UserError(
             f"Row {place} (the first is 0) has the label {shown(label)}; "
             f"expected a class id from 0 to {len(labels) - 1}: "
@@ -71,7 +72,7 @@ def check_class_id(place: int, label: object, labels: tuple[str, ...]) -> None:
 
 def check_class_ids(
     place: int,
-    label: object,
+    label: Any,
     labels: tuple[str, ...],
     others: tuple[int, ...] = (),
 ) -> None:

@@ -1,6 +1,7 @@
 """The layers of heads: dropout, an optional dense and a linear layer."""
 
 import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -17,7 +18,7 @@ from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.stateless_seeds import dropout
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 READS = ("first_token", "pooled_output")

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
 import typing
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import Self
 
@@ -22,7 +23,7 @@ from tf_adapters.heads.head import Head
 from tf_adapters.heads.masked_lm_layer import MaskedLMLayer
 from tf_adapters.heads.registry import register
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.encoders.encoder import Encoder
     from tf_adapters.tasks.task import Task
 
@@ -188,7 +189,7 @@ class MaskedLM(Head):
 
     def _count(self, ids: np.ndarray, special: list[int]) -> int:
         """Returns the number of tokens to hide; it is 0 only without tokens."""
-        inside = np.count_nonzero(np.isin(ids, special, invert=True))
+        inside = int(np.count_nonzero(np.isin(ids, special, invert=True)))
         return min(inside, max(1, round(self.mask_share * inside)))
 
     def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """The layer of the head for masked language modeling."""
 
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -14,7 +14,7 @@ from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.normalization import layer_norm
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 
@@ -92,11 +92,12 @@ class MaskedLMLayer(Float32Layer):
             token_embeddings: `(vocabulary, embedding_width)`.
         """
         x = dense(
-            ops.cast(x, "float32"), *map(_value, (self.kernel, self.bias))
+            ops.cast(x, "float32"), _value(self.kernel), _value(self.bias)
         )
         x = layer_norm(
             self._activation(x),
-            *map(_value, (self.gamma, self.beta)),
+            _value(self.gamma),
+            _value(self.beta),
             self.epsilon,
         )
         if self.undo_embeddings is not None:

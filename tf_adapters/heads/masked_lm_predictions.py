@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import numpy as np
 
 from tf_adapters.data.tokens import vocabulary
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.data.tokens.packer import Packer
 
 
@@ -25,8 +25,8 @@ class MaskSource:
         texts: List with the text of each token id.
     """
 
-    ranks: list
-    texts: list
+    ranks: list[Any]
+    texts: list[Any]
 
     @property
     def counts(self) -> list[int]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 import dataclasses
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import Self
 
@@ -21,7 +21,7 @@ from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.token_pooling import TokenPooling
 from tf_adapters.layers.token_pooling import pool_tokens
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.encoders.encoder import Encoder
     from tf_adapters.layers.stateless_seeds import StatelessSeeds
     from tf_adapters.tasks.task import Task
@@ -49,9 +49,18 @@ class TextVectorHead(ValueHead):
 
     signature = "vectors"
     makes_vectors = True
-    # An output has a vector for each text of a row, not for each token.
-    is_of_tokens = False
     feature_shape = (None, None, None)
+
+    @property
+    def is_of_tokens(self) -> bool:
+        """`False`: an output has a vector for each text, not for each token."""
+        return False
+
+    def targets(
+        self, rows: list[dict[str, Any]], fields: Sequence[str]
+    ) -> np.ndarray:
+        """Returns the labels of rows, one entry for each."""
+        raise NotImplementedError
 
     @property
     def reads(self) -> str:

@@ -35,8 +35,8 @@ def exact_match(gold: str, answer: str) -> float:
 
 def answer_f1(gold: str, answer: str) -> float:
     """Returns the F1 of the words of an answer, given a gold answer."""
-    gold, answer = normalize(gold).split(), normalize(answer).split()
-    common = collections.Counter(gold) & collections.Counter(answer)
+    golds, answers = normalize(gold).split(), normalize(answer).split()
+    common = collections.Counter(golds) & collections.Counter(answers)
     # Harmonic mean of common/gold and common/answer.
     return 2 * common.total() / max(1, len(gold) + len(answer))
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.tokens.windows import window_spans
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.data.tokens.packer import Packer
     from tf_adapters.heads.span import Span
 
@@ -72,10 +72,10 @@ class WindowSource:
         windows: List of `Window`.
     """
 
-    rows: list
-    texts: list
-    offsets: list
-    windows: list
+    rows: list[Any]
+    texts: list[Any]
+    offsets: list[Any]
+    windows: list[Any]
 
 
 def make_window_source(

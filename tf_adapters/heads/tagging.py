@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 import itertools
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import Self
 
@@ -31,7 +31,7 @@ from tf_adapters.heads.tokens import TokenLayer
 from tf_adapters.heads.vector_head import rounded
 from tf_adapters.layers.banks.bank_layer import Part
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.data.tokens.packer import Packer
     from tf_adapters.encoders.encoder import Encoder
     from tf_adapters.tasks.task import Task
@@ -241,7 +241,8 @@ def _parts(
         pairs, lambda pair: pair[0] is not None
     ):
         if has_label:
-            yield tuple(map(list, zip(*kept, strict=True)))
+            right, found = zip(*kept, strict=True)
+            yield list(right), list(found)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -259,8 +260,8 @@ class _Window:
 
 @dataclasses.dataclass(frozen=True)
 class _Source:
-    rows: list
-    windows: list
+    rows: list[Any]
+    windows: list[Any]
 
 
 def _lengths(tokens: list[np.ndarray]) -> list[int]:

@@ -1,6 +1,7 @@
 """Temperature scaling, which calibrates the probabilities of a model."""
 
 import logging
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,7 +42,7 @@ def fit_temperature(logits: ArrayLike, targets: ArrayLike) -> float:
         return np.mean(totals - scale * right)
 
     # The loss is convex in 1 / temperature, so it has only one minimum.
-    found = optimize.minimize_scalar(
+    found: Any = optimize.minimize_scalar(
         loss, bounds=np.log([_LEAST, _LARGEST]), method="bounded"
     )
     temperature = round(float(np.exp(found.x)), 4)

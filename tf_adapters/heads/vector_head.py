@@ -33,6 +33,10 @@ def rounded(probabilities: np.ndarray) -> np.ndarray:
 class ValueHead(Head):
     """A head that predicts one class, choice or number for each row."""
 
+    def predictions(self, outputs: Tensor) -> np.ndarray:
+        """Returns the predicted class id, choice or number of each row."""
+        raise NotImplementedError
+
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
@@ -90,6 +94,10 @@ class VectorHead(ValueHead):
                     f"{name}={shown(value)}"
                 )
 
+    def targets(self, rows: list[dict[str, Any]]) -> np.ndarray:
+        """Returns the labels of rows, one entry for each."""
+        raise NotImplementedError
+
     @property
     def signature(self) -> str:
         """The signature of an exported model; see `Head`."""
@@ -103,14 +111,16 @@ class VectorHead(ValueHead):
     @property
     def is_linear(self) -> bool:
         """Whether the head is linear, that is, has no hidden layer."""
-        return self.hidden_layer == "none"
+        settings: Any = self  # Each subclass has a hidden layer.
+        return settings.hidden_layer == "none"
 
     def make_layer(self) -> WindowsLayer:
         """Creates the layer that maps encoder outputs to logits or a number."""
+        settings: Any = self  # Each subclass has a dropout rate.
         return WindowsLayer(
             max(1, len(self.labels)),
             self.reads,
-            self.dropout_rate,
+            settings.dropout_rate,
             **hidden_options(self),
             pooling=self.pooling,
             name="head",

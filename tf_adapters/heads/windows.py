@@ -1,7 +1,7 @@
 """Pooling of the outputs of a long text's windows into one output."""
 
 import dataclasses
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -12,7 +12,7 @@ from tf_adapters.common.types import Tensor
 from tf_adapters.heads.linear import LinearLayer
 from tf_adapters.layers.banks.heads import ABSENT
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.heads.head import Head
     from tf_adapters.layers.stateless_seeds import StatelessSeeds
 

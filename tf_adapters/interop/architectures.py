@@ -56,18 +56,23 @@ class Architecture:
 
     model_type: str
     class_name: str
-    slots: dict = dataclasses.field(
+    slots: dict[str, Any] = dataclasses.field(
         default_factory=lambda: {
             "after_attention": "attention.output.adapters",
             "after_ffn": "output.adapters",
         }
     )
-    prefix_tuning: tuple = ("attention.self.prefix_tuning", "self_prefix")
+    prefix_tuning: tuple[Any, ...] = (
+        "attention.self.prefix_tuning",
+        "self_prefix",
+    )
     pooler_in_head: bool = False
     in_adapterhub: bool = True
     takes_prefix: bool = True
-    layers: dict = dataclasses.field(default_factory=lambda: _PROJECTIONS)
-    fused: tuple = ()
+    layers: dict[str, Any] = dataclasses.field(
+        default_factory=lambda: _PROJECTIONS
+    )
+    fused: tuple[Any, ...] = ()
     has_norm_in_head: bool = False
 
     @property

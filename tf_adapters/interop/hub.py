@@ -9,7 +9,7 @@ from tf_adapters.common.errors import cut
 from tf_adapters.interop import public_folder
 from tf_adapters.interop.hub_address import parse_address
 
-_FILES = ("*.json", "*.safetensors", "*.bin", "README.md")
+_FILES = ["*.json", "*.safetensors", "*.bin", "README.md"]
 
 
 def pull(address: str, folder: str | Path | None = None) -> Path:

@@ -45,8 +45,8 @@ class Row(typing.NamedTuple):
 
     theirs: str
     ours: str
-    to_ours: Callable = _unchanged
-    to_theirs: Callable = _unchanged
+    to_ours: Callable[..., Any] = _unchanged
+    to_theirs: Callable[..., Any] = _unchanged
 
 
 def by(
@@ -59,7 +59,12 @@ def by(
             their keys, the keys of the dict are tuples.
     """
     back = {ours: theirs for theirs, ours in table.items()}
-    return lambda *v: table[v if len(v) > 1 else v[0]], back.__getitem__
+
+    def to_ours(*theirs: Any) -> Any:
+        only, *others = theirs
+        return table[theirs if others else only]
+
+    return to_ours, back.__getitem__
 
 
 def as_number(value: float) -> int | float:
@@ -91,13 +96,13 @@ class Entry:
 
     method: type
     rows: tuple[Row, ...]
-    tensor_names: Callable
-    defaults: dict
-    where: dict = dataclasses.field(default_factory=dict)
-    needs: dict = dataclasses.field(default_factory=dict)
+    tensor_names: Callable[..., Any]
+    defaults: dict[str, Any]
+    where: dict[str, Any] = dataclasses.field(default_factory=dict)
+    needs: dict[str, Any] = dataclasses.field(default_factory=dict)
     ignored: tuple[str, ...] = ()
-    fixed: dict = dataclasses.field(default_factory=dict)
-    of_encoder: Callable = _nothing
+    fixed: dict[str, Any] = dataclasses.field(default_factory=dict)
+    of_encoder: Callable[..., Any] = _nothing
     hint: str = ""
 
     def fits(self, config: dict[str, Any]) -> bool:
@@ -159,9 +164,9 @@ class Entry:
 
 def _by_name(names: str, values: Any) -> dict[str, Any]:
     """Returns a dict; if there are several names, `values` is a tuple."""
-    names = names.split()
-    values = (values,) if len(names) == 1 else values
-    return dict(zip(names, values, strict=True))
+    keys = names.split()
+    values = (values,) if len(keys) == 1 else values
+    return dict(zip(keys, values, strict=True))
 
 
 def _no_method(source: str | Path, keys: str, *values: Any) -> AdapterError:

@@ -30,7 +30,7 @@ class StoredAdapter:
     source: Any
     path: Path
     format: str
-    parsed: dict | None
+    parsed: dict[str, Any] | None
 
     @property
     def address(self) -> str | None:
@@ -67,7 +67,7 @@ def find_stored(folder: str | os.PathLike[str]) -> StoredAdapter:
         AdapterError: If an address cannot be downloaded.
     """
     is_remote = str(folder).startswith(hub_address.SCHEME)
-    path = Path(hub.pull(folder) if is_remote else folder)
+    path = Path(hub.pull(str(folder)) if is_remote else folder)
     if not os.path.isfile(path / formats.SETUP_FILE):
         path = adapter_folder.find_adapter_folder(path)
     return StoredAdapter(folder, path, *formats.read_format(path))

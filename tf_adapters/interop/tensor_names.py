@@ -10,6 +10,8 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import some
 
+Layout = typing.Literal["same", "transposed", "column", "row", "flat"]
+
 
 @dataclasses.dataclass(frozen=True)
 class TensorName:
@@ -27,9 +29,7 @@ class TensorName:
 
     ours: str
     theirs: tuple[str, ...]
-    layout: typing.Literal["same", "transposed", "column", "row", "flat"] = (
-        "same"
-    )
+    layout: Layout = "same"
     rows: int = 0
 
     def within(self, ours: str, *theirs: str) -> typing.Self:

@@ -1,14 +1,21 @@
 """Finds the finished and failed runs of a study, and their folders."""
 
+from __future__ import annotations
+
 import glob
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.config import resolve
 from tf_adapters.launch import planned_run
 from tf_adapters.runs import earlier_runs
 
+if TYPE_CHECKING:
+    from tf_adapters.launch.planned_run import Run
 
-def find_run(run, folder):
+
+def find_run(run: Run, folder: Path) -> Path | None:
     """Returns the folder of a finished run, or `None`.
 
     Looks for a run with the same settings: first in the study's own folder,
@@ -26,13 +33,13 @@ def find_run(run, folder):
     return None
 
 
-def read_run_result(run, folder):
+def read_run_result(run: Run, folder: Path) -> Any:
     """Returns the result of the run that `find_run` finds, or `None`."""
     path = find_run(run, folder)
     return None if path is None else earlier_runs.read_result(path)
 
 
-def is_of(run, path):
+def is_of(run: Run, path: Path) -> bool:
     """Returns whether a folder holds a run with the settings of `run`."""
     try:
         saved = earlier_runs.declared_config(path)
@@ -46,7 +53,7 @@ def is_of(run, path):
     return planned_run.identity(ours) == planned_run.identity(theirs)
 
 
-def read_error(run, folder):
+def read_error(run: Run, folder: Path) -> str:
     """Returns the error message of a failed run, or "" if it did not fail."""
     path = Path(folder) / run.id / "error.txt"
     return path.read_text(encoding="utf-8").strip() if path.exists() else ""

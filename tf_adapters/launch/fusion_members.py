@@ -11,11 +11,16 @@ finished run with the same settings is also used, if it is next to the fusion's
 run or in a study next to the fusion's study.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 import concurrent.futures
 import dataclasses
 import glob
 from pathlib import Path
 import time
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import DataError
@@ -29,10 +34,17 @@ from tf_adapters.launch import process_runner
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import task_data
 
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+    from tf_adapters.launch.planned_run import Run
+
+
 _SECONDS_TO_WAIT = 10
 
 
-def train_members(config, folder, runner=None, processes=1):
+def train_members(
+    config: Config, folder: Path, runner: Any = None, processes: int = 1
+) -> Config:
     """Trains the members that are missing.
 
     Args:
@@ -66,7 +78,7 @@ def train_members(config, folder, runner=None, processes=1):
     return _with_adapters(config, runs, folders)
 
 
-def check_members_data(config):
+def check_members_data(config: Config) -> None:
     """Raises a `DataError` if the data of a member are missing.
 
     Does not read the data.
@@ -90,7 +102,7 @@ def check_members_data(config):
         raise DataError(_without_data(config, runs, there, missing, errors))
 
 
-def _why_missing(config):
+def _why_missing(config: Config) -> DataError | None:
     """Returns the `DataError` if a member's data are missing, or `None`."""
     try:
         task_data.check_data_exists(config)
@@ -99,7 +111,7 @@ def _why_missing(config):
     return None
 
 
-def _stage(config, runs):
+def _stage(config: Config, runs: Sequence[Run]) -> str:
     """Returns a message about the first stage and its settings."""
     train = runs[0].config.train
     method = presets.preset_name([config.members.settings or {}])
@@ -113,7 +125,9 @@ def _stage(config, runs):
     )
 
 
-def _without_data(config, runs, there, missing, errors):
+def _without_data(
+    config: Config, runs: Sequence[Run], there: Any, missing: Any, errors: Any
+) -> str:
     names = f"[{','.join(there)}]" if there else "[task,task]"
     return (
         f"{_stage(config, runs)} There are data for "
@@ -124,7 +138,7 @@ def _without_data(config, runs, there, missing, errors):
     )
 
 
-def _find_trained(runs, folder):
+def _find_trained(runs: Sequence[Run], folder: Path) -> dict[Any, Any]:
     """Returns a dict from the id of each run to a finished run's folder.
 
     The finished run has the same settings and data. Its folder lies next to
@@ -153,7 +167,7 @@ def _find_trained(runs, folder):
     return found
 
 
-def _saw_our_data(run, path):
+def _saw_our_data(run: Run, path: Path) -> bool:
     """Returns whether a finished run was trained on the current data."""
     found = {
         name: task_data.load_task_data(own).fingerprints
@@ -161,23 +175,27 @@ def _saw_our_data(run, path):
     }
     ours = found if len(found) > 1 else next(iter(found.values()))
     theirs = earlier_runs.read_result(path.parent)
+    if theirs is None:
+        return False
     # A merged adapter has its target's configuration but was not trained.
     return "merged" not in theirs and theirs.get("data_fingerprint") == ours
 
 
-def _has_adapters(run, folder):
+def _has_adapters(run: Run, folder: Path) -> bool:
     """Returns whether a run has adapters, not only stored results."""
     folders = _adapter_runs(run, folder)
     return all((path / "adapter").is_dir() for path in folders)
 
 
-def _adapter_runs(run, folder):
+def _adapter_runs(run: Run, folder: Path) -> list[Path]:
     """Returns the run folders of a run's tasks: its own, or one for each."""
     several = len(run.metrics) > 1
     return [folder / task for task in run.metrics] if several else [folder]
 
 
-def _train_missing(runs, folder, runner, processes):
+def _train_missing(
+    runs: Sequence[Run], folder: Path, runner: Any, processes: int
+) -> None:
     outcomes = local_runner.run_missing(runs, folder, runner, processes)
     while any(outcome.is_elsewhere for outcome in outcomes):
         # The fusion of another task needs this member too and is training it.
@@ -193,7 +211,11 @@ def _train_missing(runs, folder, runner, processes):
             )
 
 
-def _with_adapters(config, runs, folders):
+def _with_adapters(
+    config: Config,
+    runs: Sequence[Run],
+    folders: Sequence[Any],
+) -> Config:
     """Returns the configuration of the fusion with its trained members."""
     adapters, encoder = [], config.encoder
     for run, folder in zip(runs, folders, strict=True):

@@ -1,5 +1,7 @@
 """Trains a study's missing runs, and continues if a run fails."""
 
+from collections.abc import Iterator
+from collections.abc import Sequence
 import concurrent.futures
 import contextlib
 import dataclasses
@@ -10,6 +12,8 @@ from pathlib import Path
 import shutil
 import signal
 import time
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import UserError
@@ -20,6 +24,10 @@ from tf_adapters.launch import finished_runs
 from tf_adapters.launch import planned_run
 from tf_adapters.launch import progress_lines
 from tf_adapters.runs import earlier_runs
+
+if TYPE_CHECKING:
+    from tf_adapters.launch.planned_run import Run
+
 
 ELSEWHERE = "another process is working on it"
 _FINISHED_OTHERWISE = (
@@ -43,17 +51,23 @@ class RunOutcome:
     """
 
     run: planned_run.Run
-    result: dict | None
+    result: dict[str, Any] | None
     error: str
     seconds: float
 
     @property
-    def is_elsewhere(self):
+    def is_elsewhere(self) -> bool:
         """Whether another process is training the run."""
         return self.error == ELSEWHERE
 
 
-def run_missing(runs, folder, runner, processes=1, store=None):
+def run_missing(
+    runs: "Sequence[Run]",
+    folder: Path,
+    runner: Any,
+    processes: int = 1,
+    store: Any = None,
+) -> list[Any]:
     """Trains the runs that are not finished, and continues if a run fails.
 
     Args:
@@ -104,17 +118,17 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextlib.contextmanager
-def _termination_as_interruption():
+def _termination_as_interruption() -> Iterator[None]:
     """Makes SIGTERM stop all started runs, as Ctrl-C does."""
 
-    def stop(number, frame):
+    def stop(number: int, frame: Any) -> None:
         raise Terminated
 
     with on_sigterm(stop):
         yield
 
 
-def _run_one(run, folder, runner):
+def _run_one(run: "Run", folder: Path, runner: Any) -> "RunOutcome":
     """Trains a run, unless it is finished or another process is training it.
 
     Returns:
@@ -145,12 +159,12 @@ def _run_one(run, folder, runner):
     return _outcome(run, folder, status, time.perf_counter() - started)
 
 
-def _is_finished_otherwise(run, path):
+def _is_finished_otherwise(run: "Run", path: Path) -> bool:
     has_result = (path / "result.json").exists()
     return has_result and not finished_runs.is_of(run, path)
 
 
-def _train(run, path, runner, log):
+def _train(run: "Run", path: Path, runner: Any, log: Any) -> Any:
     """Trains, after removing files of another run; returns the exit status."""
     if not finished_runs.is_of(run, path):
         _clear(path)
@@ -160,7 +174,9 @@ def _train(run, path, runner, log):
     return runner(path / "config.yaml", path, log)
 
 
-def _outcome(run, folder, status, seconds):
+def _outcome(
+    run: "Run", folder: Path, status: Any, seconds: float
+) -> "RunOutcome":
     """Returns a training's `RunOutcome`; writes `error.txt` if it failed."""
     result = finished_runs.read_run_result(run, folder)
     if result is not None and status == 0:
@@ -173,7 +189,7 @@ def _outcome(run, folder, status, seconds):
     return RunOutcome(run, None, error, seconds)
 
 
-def _trains_elsewhere(run, folder):
+def _trains_elsewhere(run: "Run", folder: Path) -> bool:
     """Returns whether another study is training this run now."""
     for path in folder.parent.glob(f"*/{glob.escape(run.id)}/log.txt"):
         if path.parent.parent == folder or path.is_symlink():
@@ -184,7 +200,7 @@ def _trains_elsewhere(run, folder):
     return False
 
 
-def _lock(file):
+def _lock(file: Any) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -192,7 +208,7 @@ def _lock(file):
     return True
 
 
-def _clear(path):
+def _clear(path: Path) -> None:
     """Removes the files of a run with other settings, except the log."""
     for entry in path.iterdir():
         if entry.is_dir() and not entry.is_symlink():
@@ -201,7 +217,7 @@ def _clear(path):
             entry.unlink()
 
 
-def _why(path, status):
+def _why(path: Path, status: Any) -> str:
     text = (path / "log.txt").read_text(encoding="utf-8", errors="replace")
     lines = [line.strip() for line in text.replace("\r", "\n").split("\n")]
     last = next((line for line in reversed(lines) if line), "no output")

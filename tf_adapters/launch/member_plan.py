@@ -1,15 +1,24 @@
 """The runs that train a fusion's members, and the name of their folder."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 import dataclasses
 import hashlib
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
 from tf_adapters.launch import planned_run
 
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+    from tf_adapters.launch.planned_run import Run
 
-def plan_members(config):
+
+def plan_members(config: Config) -> list[Run]:
     """Returns a list of the runs that train the members of a fusion.
 
     There is one run for each task in `members.tasks`, named after the task. If
@@ -34,7 +43,7 @@ def plan_members(config):
     return [_planned(config, task, {"task": task}) for task in tasks]
 
 
-def _planned(config, name, layer):
+def _planned(config: Config, name: str, layer: dict[str, Any]) -> Run:
     data = dataclasses.asdict(config.data)
     if name != config.task:
         data.update(task_file=None, file=None, eval_languages=())
@@ -57,7 +66,7 @@ def _planned(config, name, layer):
     return planned_run.Run(name, {}, member, metrics)
 
 
-def digest(runs):
+def digest(runs: Sequence[Run]) -> str:
     """Returns a hash of the settings that the runs share."""
     settings = resolve.to_dict(runs[0].config)
     data = {

@@ -5,10 +5,15 @@ import functools
 import hashlib
 import json
 import re
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.config import resolve
 from tf_adapters.config import settings as config_settings
 from tf_adapters.config import task as config_task
+
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,20 +31,20 @@ class Run:
     """
 
     id: str
-    point: dict
+    point: dict[str, Any]
     config: resolve.Config
-    metrics: dict
-    settings: dict = dataclasses.field(default_factory=dict)
+    metrics: dict[str, Any]
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
-    def metric(self):
+    def metric(self) -> Any:
         """Name of the metric to show: "mean" for a run of several tasks."""
         if len(self.metrics) > 1:
             return "mean"
         return next(iter(self.metrics.values()))
 
 
-def first_metrics(config):
+def first_metrics(config: "Config") -> dict[Any, Any]:
     """Returns a dict from each task of a run to the task's first metric.
 
     A metric in `train.select_by`, which selects checkpoints, is ignored.
@@ -53,13 +58,13 @@ def first_metrics(config):
     }
 
 
-def _unselected(config):
+def _unselected(config: "Config") -> "Config":
     """Returns a configuration without `train.select_by`."""
     train = dataclasses.replace(config.train, select_by=None)
     return dataclasses.replace(config, train=train)
 
 
-def identity(settings):
+def identity(settings: Any) -> str:
     """Returns a string that is equal for configurations of the same run.
 
     The locations of the data and of a TPU are left out. The content of the data
@@ -75,7 +80,7 @@ def identity(settings):
     return json.dumps({**rest, "data": data}, sort_keys=True)
 
 
-def run_id(config):
+def run_id(config: "Config") -> str:
     """Returns the folder name of a run: task, method, seed and a hash."""
     settings = resolve.to_dict(config)
     # Without defaults, ids stay valid when later versions add settings.
@@ -85,7 +90,7 @@ def run_id(config):
     return f"{re.sub(r'[^A-Za-z0-9_.-]+', '_', name)}-{digest}"
 
 
-def _without_defaults(settings):
+def _without_defaults(settings: Any) -> dict[Any, Any]:
     """Returns settings without default values; `method` is kept complete."""
     defaults = _defaults()
     sections = {
@@ -103,5 +108,5 @@ def _without_defaults(settings):
 
 
 @functools.cache
-def _defaults():
+def _defaults() -> Any:
     return dataclasses.asdict(resolve.Config(task="", method=None))

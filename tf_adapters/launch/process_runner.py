@@ -1,11 +1,13 @@
 """Trains a run of a study with the command, in a separate process."""
 
+from collections.abc import Sequence
 import os
 from pathlib import Path
 import shlex
 import subprocess
 import sys
 import threading
+from typing import Any
 
 import tf_adapters
 from tf_adapters.config import plugins
@@ -14,7 +16,9 @@ from tf_adapters.config import plugins
 COMMAND = ("-m", "tf_adapters")
 
 
-def train_flags(program, config_file, folder):
+def train_flags(
+    program: Sequence[str], config_file: str | os.PathLike[str], folder: Path
+) -> list[str]:
     """Returns the Python arguments that train a run.
 
     Args:
@@ -27,7 +31,7 @@ def train_flags(program, config_file, folder):
     return [*map(str, program), *flags, *plugins.plugin_flags()]
 
 
-def python_path():
+def python_path() -> str:
     """Returns a PYTHONPATH with this package, which may not be installed."""
     above_package = str(Path(tf_adapters.__file__).parents[1])
     return os.pathsep.join(
@@ -35,7 +39,7 @@ def python_path():
     )
 
 
-def environment(threads=None):
+def environment(threads: int | None = None) -> dict[str, str]:
     """Returns a dict of environment variables that a run has by default.
 
     Args:
@@ -60,7 +64,9 @@ class ProcessRunner:
         program: See `train_flags`. Default: the training command.
     """
 
-    def __init__(self, processes=1, program=COMMAND):
+    def __init__(
+        self, processes: int = 1, program: Sequence[str] = COMMAND
+    ) -> None:
         self.program = program
         threads = None
         if processes > 1:
@@ -74,7 +80,9 @@ class ProcessRunner:
         self._stopped = False
         self._lock = threading.Lock()
 
-    def __call__(self, config_file, folder, log):
+    def __call__(
+        self, config_file: str | os.PathLike[str], folder: Path, log: Any
+    ) -> int:
         """Trains a run and returns the exit status.
 
         Args:
@@ -102,7 +110,7 @@ class ProcessRunner:
         finally:
             self._alive.discard(process)
 
-    def stop(self):
+    def stop(self) -> None:
         """Terminates all running processes and prevents new ones."""
         with self._lock:
             self._stopped = True

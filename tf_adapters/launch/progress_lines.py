@@ -1,11 +1,21 @@
 """The lines that are printed while runs are trained."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 import time
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.runs import earlier_runs
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-def what_is_there(found, folder):
+    from tf_adapters.launch.planned_run import Run
+
+
+def what_is_there(found: Any, folder: Path) -> str:
     """Returns a line that counts finished runs here and in other studies.
 
     Args:
@@ -27,7 +37,7 @@ def what_is_there(found, folder):
     return f"{words}; {len(others)} of the finished ones come from {names}"
 
 
-def warn_of_other_data(runs, found):
+def warn_of_other_data(runs: Sequence[Run], found: Any) -> None:
     """Prints which finished runs read their data from another folder.
 
     Args:
@@ -38,7 +48,7 @@ def warn_of_other_data(runs, found):
         if found[run.id] is None:
             continue
         saved = earlier_runs.declared_config(found[run.id])
-        if saved.data.data_dir != run.config.data.data_dir:
+        if saved and saved.data.data_dir != run.config.data.data_dir:
             where = saved.data.data_dir or "TensorFlow Datasets"
             print(
                 f"{run.id} is kept, but it read its data from {where}. For "
@@ -55,13 +65,13 @@ class ProgressLines:
         missing: Number of runs to train.
     """
 
-    def __init__(self, total, missing):
+    def __init__(self, total: int, missing: int) -> None:
         self.total = total
         self.missing = missing
         self.started = time.perf_counter()
         self.done = 0
 
-    def line(self, outcome):
+    def line(self, outcome: Any) -> str:
         """Returns a line with a `RunOutcome` and the estimated time left."""
         self.done += 1
         number = self.total - self.missing + self.done
@@ -82,7 +92,7 @@ class ProgressLines:
         return f"{words}, about {_duration(left * elapsed / self.done)} left"
 
 
-def _duration(seconds):
+def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:
@@ -90,6 +100,6 @@ def _duration(seconds):
     return f"{seconds / 3600:.1f} h"
 
 
-def counted(number, name):
+def counted(number: int, name: str) -> str:
     """Returns a count and its noun, such as `1 run` or `1,200 runs`."""
     return f"{number:,} {name}{'' if number == 1 else 's'}"

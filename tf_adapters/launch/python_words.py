@@ -1,7 +1,9 @@
 """Rewrites messages that name flags, for users who call Python functions."""
 
+from collections.abc import Iterator
 import contextlib
 import re
+from typing import Any
 
 from tf_adapters.common.errors import UserError
 
@@ -14,7 +16,7 @@ _ARGUMENTS = {
 _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z_]+)(=([a-z]+\b(?![/.\w]))?)?")
 
 
-def in_python(message):
+def in_python(message: str) -> str:
     """Returns a message with its flags rewritten as arguments in Python.
 
     Args:
@@ -23,14 +25,14 @@ def in_python(message):
     return _FLAG.sub(_argument, message)
 
 
-def _argument(match):
+def _argument(match: Any) -> str:
     name, equals, value = match.groups()
     name = _ARGUMENTS.get(name, name)
     return f'{name}="{value}"' if value else f"{name}{equals or ''}"
 
 
 @contextlib.contextmanager
-def errors_in_python(files=()):
+def errors_in_python(files: Any = ()) -> Iterator[None]:
     """Rewrites the messages of errors in its block with `in_python`.
 
     Args:
@@ -49,6 +51,6 @@ def errors_in_python(files=()):
         raise type(error)(message) from error
 
 
-def say_in_python(message):
+def say_in_python(message: str) -> None:
     """Prints a message of the command, rewritten with `in_python`."""
     print(in_python(message), flush=True)

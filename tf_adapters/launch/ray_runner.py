@@ -5,10 +5,12 @@ study's folder and the data must be on a shared file system on which `flock`
 works across nodes.
 """
 
+from collections.abc import Sequence
 import os
 from pathlib import Path
 import threading
 import time
+from typing import Any
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.extras import needs_extra
@@ -43,8 +45,12 @@ class RayRunner:
     """
 
     def __init__(
-        self, address=None, cpus=1, gpus=0.0, program=process_runner.COMMAND
-    ):
+        self,
+        address: str | None = None,
+        cpus: int = 1,
+        gpus: float = 0.0,
+        program: Sequence[str] = process_runner.COMMAND,
+    ) -> None:
         self.program = program
         self.asked = {"CPU": cpus, "GPU": gpus}
         self.environment = process_runner.environment(threads=cpus)
@@ -60,7 +66,7 @@ class RayRunner:
         self._stopped = False
         self._lock = threading.Lock()
 
-    def capacity(self):
+    def capacity(self) -> int:
         """Returns how many runs the nodes can train at the same time.
 
         Raises:
@@ -80,7 +86,9 @@ class RayRunner:
             )
         return capacity
 
-    def __call__(self, config_file, folder, log):
+    def __call__(
+        self, config_file: str | os.PathLike[str], folder: Path, log: Any
+    ) -> Any:
         """Trains a run and returns the exit status, see `ProcessRunner`."""
         folder = Path(folder).absolute()
         config_file = Path(config_file).absolute()
@@ -107,7 +115,7 @@ class RayRunner:
             _wait_until_seen(folder / "result.json")
         return status
 
-    def stop(self):
+    def stop(self) -> None:
         """Cancels all active runs and prevents new ones."""
         with self._lock:
             self._stopped = True
@@ -115,7 +123,7 @@ class RayRunner:
                 ray.cancel(task)
 
 
-def _connect(address):
+def _connect(address: str | None) -> None:
     options = {"ignore_reinit_error": True}
     if address is None:
         # Do not let Ray send usage statistics about a cluster that we start.
@@ -132,7 +140,7 @@ def _connect(address):
         ) from error
 
 
-def _wait_until_seen(path):
+def _wait_until_seen(path: Path) -> None:
     """Waits up to a minute for another node's file to appear on NFS."""
     deadline = time.monotonic() + 60
     while not path.exists() and time.monotonic() < deadline:

@@ -9,6 +9,8 @@ the lock.
 This module does not import TensorFlow, to save memory in the workers.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import shlex
@@ -17,8 +19,14 @@ import socket
 import subprocess
 import sys
 import time
+from typing import TYPE_CHECKING
+from typing import Any
 
 import filelock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 # Exit statuses of a command that was asked to stop: after a checkpoint, while
 # it trained a fusion's members, and before it handled signals.
@@ -28,7 +36,13 @@ _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 _SECONDS_TO_STOP = 600
 
 
-def train_on_node(flags, environment, python_path, folder, lock):
+def train_on_node(
+    flags: Any,
+    environment: dict[str, Any],
+    python_path: Any,
+    folder: Path,
+    lock: Any,
+) -> Any:
     """Runs the command and returns its exit status.
 
     Args:
@@ -59,7 +73,7 @@ def train_on_node(flags, environment, python_path, folder, lock):
     return status
 
 
-def _becomes_free(path):
+def _becomes_free(path: Path) -> bool:
     """Waits until a lock is free; returns `False` after a timeout."""
     try:
         with filelock.FileLock(path, timeout=_SECONDS_TO_STOP):
@@ -68,7 +82,7 @@ def _becomes_free(path):
         return False
 
 
-def _call(command, environment, log):
+def _call(command: Any, environment: dict[str, str], log: Any) -> Any:
     libc = ctypes.CDLL(None)  # Load it before the fork: later it may hang.
     process = subprocess.Popen(
         command,

@@ -1,8 +1,13 @@
 """The folder of a search: its settings, its trials and the best trial."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 import json
 from pathlib import Path
 import shutil
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common import own_files
@@ -14,6 +19,10 @@ from tf_adapters.config import resolve
 from tf_adapters.config import settings as config_settings
 from tf_adapters.runs import folder_lock
 from tf_adapters.runs import left_files
+
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+
 
 JOURNAL, SETTINGS, BEST = "trials.log", "search.json", "best.json"
 _TRIALS, _STATE = "trials", "trial.json"
@@ -31,7 +40,7 @@ class SearchFolder:
         ConfigError: If another process is using the folder.
     """
 
-    def __init__(self, folder, overwrite=False):
+    def __init__(self, folder: Path, overwrite: bool = False) -> None:
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = folder_lock.lock_folder(self.folder)
@@ -39,16 +48,18 @@ class SearchFolder:
             for name in (JOURNAL, SETTINGS, BEST, _TRIALS):
                 own_files.remove(self.folder / name)
 
-    def close(self):
+    def close(self) -> None:
         """Releases the folder, so that another process may use it."""
         self._lock.release()
 
     @property
-    def journal(self):
+    def journal(self) -> Any:
         """Path of Optuna's journal file."""
         return self.folder / JOURNAL
 
-    def check_same(self, config, methods, fingerprint):
+    def check_same(
+        self, config: Config, methods: Sequence[str], fingerprint: Any
+    ) -> None:
         """Raises an error if the folder's search has other settings or data.
 
         Args:
@@ -76,7 +87,7 @@ class SearchFolder:
             )
         replace_text(path, json.dumps(ours, indent=2) + "\n")
 
-    def keep_tables(self, source):
+    def keep_tables(self, source: Any) -> Any:
         """Moves the files of tables that were in memory to this folder.
 
         Args:
@@ -91,12 +102,12 @@ class SearchFolder:
             shutil.move(path, tables / path.name)
         return source.moved_layer(self.folder)
 
-    def of_trial(self, number):
+    def of_trial(self, number: int) -> Path:
         """Returns the path of a trial's run folder."""
         # Optuna counts trials from 0, but folder names count from 1.
         return self.folder / _TRIALS / f"{number + 1:03d}"
 
-    def read_trial(self, number):
+    def read_trial(self, number: int) -> tuple[Any, ...]:
         """Returns a trial's settings and how often it was started.
 
         For a trial that was never started, these are `None` and 0.
@@ -107,7 +118,9 @@ class SearchFolder:
         state = read_json(path)
         return state["settings"], state["starts"]
 
-    def write_trial(self, number, layer, starts):
+    def write_trial(
+        self, number: int, layer: dict[str, Any], starts: Any
+    ) -> Path:
         """Writes the values that `read_trial` returns.
 
         Args:
@@ -124,13 +137,15 @@ class SearchFolder:
         replace_text(folder / _STATE, json.dumps(state) + "\n")
         return folder
 
-    def write_best(self, values):
+    def write_best(self, values: dict[str, Any]) -> None:
         """Writes a dict that describes the best trial to `best.json`."""
         text = json.dumps(values, indent=2) + "\n"
         replace_text(self.folder / BEST, text)
 
 
-def _plain_settings(config, methods, fingerprint):
+def _plain_settings(
+    config: Config, methods: Sequence[str], fingerprint: Any
+) -> dict[Any, Any]:
     """Returns a dict of plain values that identifies a search."""
     flat = dataclass_config.flatten(resolve.to_dict(config))
     kept = {k: v for k, v in flat.items() if k not in config_settings.ELSEWHERE}

@@ -1,10 +1,18 @@
 """Optuna's record of a search's trials, in a file to resume the search from."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.common import own_files
 from tf_adapters.common.extras import needs_extra
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-def import_optuna():
+
+def import_optuna() -> Any:
     """Imports Optuna, which only searches need, and returns the module.
 
     Raises:
@@ -26,7 +34,9 @@ class SearchJournal:
         first: List of dicts of parameters that a new study tries first.
     """
 
-    def __init__(self, path, seed, first):
+    def __init__(
+        self, path: Path, seed: int, first: list[dict[str, Any]]
+    ) -> None:
         self._optuna = optuna = import_optuna()
         own_files.remove_link(path)
         backend = optuna.storages.journal.JournalFileBackend(str(path))
@@ -43,40 +53,40 @@ class SearchJournal:
         for parameters in [] if trials else first:
             self._study.enqueue_trial(parameters)
 
-    def ask(self):
+    def ask(self) -> Any:
         """Returns a new Optuna trial."""
         return self._study.ask()
 
-    def tell(self, number, value):
+    def tell(self, number: int, value: Any) -> None:
         """Records the result of a trial."""
         self._study.tell(number, value)
 
-    def fail(self, number):
+    def fail(self, number: int) -> None:
         """Records that a trial failed."""
         state = self._optuna.trial.TrialState.FAIL
         self._study.tell(number, state=state)
 
     @property
-    def running(self):
+    def running(self) -> list[Any]:
         """List of the numbers of trials that were started but not finished."""
         return [trial.number for trial in self._in_state("RUNNING")]
 
     @property
-    def done(self):
+    def done(self) -> int:
         """Number of trials with a result."""
         return len(self._in_state("COMPLETE"))
 
     @property
-    def failed(self):
+    def failed(self) -> int:
         """Number of failed trials."""
         return len(self._in_state("FAIL"))
 
     @property
-    def best(self):
+    def best(self) -> tuple[Any, Any]:
         """Number and result of the best trial, the first one in a tie."""
         trial = self._study.best_trial
         return trial.number, trial.value
 
-    def _in_state(self, name):
+    def _in_state(self, name: str) -> Any:
         states = [self._optuna.trial.TrialState[name]]
         return self._study.get_trials(deepcopy=False, states=states)

@@ -48,8 +48,8 @@ class TableFiles:
             its table.
     """
 
-    layer: dict
-    written: dict
+    layer: dict[str, Any]
+    written: dict[str, Any]
 
     @property
     def paths(self) -> list[Path]:

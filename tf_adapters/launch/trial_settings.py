@@ -1,6 +1,10 @@
 """The settings that a search chooses among, and the settings of one trial."""
 
+from collections.abc import Iterable
+from collections.abc import Sequence
 import dataclasses
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
@@ -8,6 +12,10 @@ from tf_adapters.common.errors import cut
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
 from tf_adapters.text import defaults
+
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+
 
 METHODS = ("pfeiffer", "houlsby", "lora")
 # Settings that determine the size of an adapter, and the values to try.
@@ -35,19 +43,19 @@ class Space:
         methods: Tuple of the names of methods or presets.
     """
 
-    layers: tuple
-    methods: tuple
+    layers: tuple[Any, ...]
+    methods: tuple[Any, ...]
 
     @property
-    def _given(self):
+    def _given(self) -> Any:
         return set().union(*map(dataclass_config.flatten, self.layers))
 
     @property
-    def has_rate(self):
+    def has_rate(self) -> bool:
         """Whether the learning rate is searched."""
         return "train.learning_rate" not in self._given
 
-    def size_of(self, method):
+    def size_of(self, method: str) -> str | None:
         """Returns the name of the size to search for a method, or `None`."""
         from tf_adapters import methods
 
@@ -61,15 +69,17 @@ class Space:
             return None
         return next((size for size in SIZES if size in fields), None)
 
-    def usual(self, method):
+    def usual(self, method: str) -> dict[str, Any]:
         """Returns a dict of Optuna parameters that give a method's defaults."""
-        values = {"method": method} if len(self.methods) > 1 else {}
+        values: dict[str, Any] = (
+            {"method": method} if len(self.methods) > 1 else {}
+        )
         if self.has_rate:
             values["learning_rate_factor"] = 1.0
         size = self.size_of(method)
         return values | ({size: _USUAL} if size else {})
 
-    def suggest(self, trial):
+    def suggest(self, trial: Any) -> dict[str, dict[str, Any]]:
         """Returns a nested dict of settings that an Optuna trial chooses."""
         method = self.methods[0]
         if len(self.methods) > 1:
@@ -88,16 +98,16 @@ class Space:
             layer["train"] = {"learning_rate": float(f"{factor * usual:.3g}")}
         return layer
 
-    def config(self, layer):
+    def config(self, layer: dict[str, Any]) -> "Config":
         """Returns the `Config` of a trial, with the method as a dict."""
         layers = defaults.with_short_run([layer, *self.layers])
         return resolve.with_absolute_paths(resolve.combine(*layers))
 
-    def on_top(self, layer):
+    def on_top(self, layer: dict[str, Any]) -> "Space":
         """Returns the space with another layer, which overrides the others."""
         return dataclasses.replace(self, layers=(*self.layers, layer))
 
-    def describe(self):
+    def describe(self) -> str:
         """Returns a phrase that lists the searched settings."""
         parts = [f"method ({', '.join(self.methods)})"]
         if self.has_rate:
@@ -108,7 +118,9 @@ class Space:
         return ", ".join(parts)
 
 
-def make_space(layers, methods=None):
+def make_space(
+    layers: Iterable[dict[str, Any]], methods: Sequence[str] | None = None
+) -> "Space":
     """Returns the `Space` of a search.
 
     Args:
@@ -134,11 +146,11 @@ def make_space(layers, methods=None):
     return Space(tuple(map(_unnamed, layers)), methods)
 
 
-def _names(layer):
+def _names(layer: dict[str, Any]) -> bool:
     return "name" in layer.get("method", {})
 
 
-def _unnamed(layer):
+def _unnamed(layer: dict[str, Any]) -> dict[str, Any]:
     """Returns a layer of settings without the name of its method."""
     if "method" not in layer:
         return layer
@@ -146,7 +158,7 @@ def _unnamed(layer):
     return {**layer, "method": method}
 
 
-def words(layer):
+def words(layer: dict[str, Any]) -> str:
     """Returns a readable phrase for a trial's settings."""
     method = dict(layer["method"])
     parts = [method.pop("name"), *(f"{k} {v}" for k, v in method.items())]

@@ -4,13 +4,16 @@ Each trial is a run in its own folder. Optuna's journal is stored next to the
 trials, so that the same command resumes a stopped search and its stopped trial.
 """
 
+from collections.abc import Iterable
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 import gc
 import math
-from pathlib import Path
 import time
 import traceback
+from typing import TYPE_CHECKING
+from typing import Any
 
 import keras
 
@@ -30,6 +33,11 @@ from tf_adapters.runs import summary
 from tf_adapters.runs import task_data
 from tf_adapters.runs import whole_run
 
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+    from tf_adapters.runs.task_data import TaskData
+
+
 _SPLITS = ("train", "validation")
 # A trial fails if its process died this often: it would likely die again.
 _MOST_STARTS = 3
@@ -44,28 +52,33 @@ class Best:
         layer: Nested dict of the trial's settings.
         metric: Name of the metric by which trials are compared.
         value: Value of the metric on the validation split.
-        folder: Path of the trial's run folder.
+        folder: Any of the trial's run folder.
         trials: Number of all trials, including failed trials.
         failed: Number of failed trials.
     """
 
     number: int
-    layer: dict
+    layer: dict[str, Any]
     metric: str
     value: float
-    folder: Path
+    folder: Any
     trials: int
     failed: int
 
 
 def search_settings(
-    layers, folder, trials=20, methods=None, overwrite=False, source=None
-):
+    layers: Iterable[dict[str, Any]],
+    folder: Any,
+    trials: Any = 20,
+    methods: Sequence[str] | None = None,
+    overwrite: bool = False,
+    source: Any = None,
+) -> "Best":
     """Searches for settings and returns the `Best` trial.
 
     Args:
         layers: Nested dicts of settings. Later ones override earlier ones.
-        folder: Path of the search's folder. If `None`, it is
+        folder: Any of the search's folder. If `None`, it is
             `runs/<task>_tune_<seed>`.
         trials: Number of trials, including earlier ones in the folder.
             Default: 20.
@@ -93,7 +106,7 @@ def search_settings(
         return _Search(space, data, opened, journal).run(trials)
 
 
-def _checked_config(space, method):
+def _checked_config(space: Any, method: Any) -> "Config":
     """Returns the checked `Config` of a method with its usual settings."""
     config = space.config({"method": {"name": method}})
     task_data.check_data_exists(config)
@@ -107,7 +120,7 @@ def _checked_config(space, method):
     return config
 
 
-def _without_test(config):
+def _without_test(config: "Config") -> "Config":
     """Returns a configuration without a test file; a search never reads it."""
     data = dataclasses.replace(config.data, test_file=None)
     return dataclasses.replace(config, data=data)
@@ -123,14 +136,20 @@ class _Search:
         journal: `SearchJournal`.
     """
 
-    def __init__(self, space, data, folder, journal):
+    def __init__(
+        self,
+        space: Any,
+        data: "TaskData",
+        folder: Any,
+        journal: Any,
+    ) -> None:
         self.space = space
         self.data = data
         self.folder = folder
         self.journal = journal
         self.metric = data.task.metrics[0]
 
-    def run(self, trials):
+    def run(self, trials: Any) -> "Best":
         """Runs trials until their number is `trials`; returns the `Best`."""
         summary.print_labels(self.data.task, self.data.rows)
         print(
@@ -145,7 +164,7 @@ class _Search:
             self._try(trial.number, self.space.suggest(trial), trials)
         return self._best()
 
-    def _resume(self, number, trials):
+    def _resume(self, number: Any, trials: Any) -> None:
         """Resumes a trial whose process ended, or records it as failed."""
         layer, starts = self.folder.read_trial(number)
         if layer is None:
@@ -155,7 +174,9 @@ class _Search:
         else:
             self._try(number, layer, trials, starts)
 
-    def _try(self, number, layer, trials, starts=0):
+    def _try(
+        self, number: Any, layer: Any, trials: Any, starts: Any = 0
+    ) -> None:
         """Trains one trial, then records and prints its result."""
         folder = self.folder.write_trial(number, layer, starts + 1)
         words = trial_settings.words(layer)
@@ -178,7 +199,7 @@ class _Search:
             keras.backend.clear_session()
             gc.collect()
 
-    def _print_value(self, value, seconds):
+    def _print_value(self, value: Any, seconds: float) -> None:
         number, best = self.journal.best
         print(
             f"  {self.metric} {value:.4f} in {seconds:.0f} s; the best is "
@@ -186,11 +207,11 @@ class _Search:
             flush=True,
         )
 
-    def _fail(self, number, reason):
+    def _fail(self, number: int, reason: str) -> None:
         self.journal.fail(number)
         print(f"  trial {number + 1} failed: {reason}", flush=True)
 
-    def _train(self, layer, folder):
+    def _train(self, layer: Any, folder: Any) -> Any:
         """Returns the metric of a trial; trains unless the run is finished."""
         config = _without_test(resolve.build_method(self.space.config(layer)))
         fingerprints = self.data.fingerprints
@@ -212,7 +233,7 @@ class _Search:
             raise ConfigError(f"Its {self.metric} is {value}.")
         return value
 
-    def _best(self):
+    def _best(self) -> "Best":
         done, failed = self.journal.done, self.journal.failed
         if not done:
             raise ConfigError(

@@ -73,7 +73,7 @@ def _in_float32(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     return ops.cast(function(ops.cast(x, "float32")), x.dtype)
 
 
-ACTIVATIONS = {
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": gelu,
     "gelu_tanh": gelu_tanh,
     "relu": ops.relu,
@@ -83,7 +83,10 @@ ACTIVATIONS = {
     "leaky_relu": lambda x: ops.leaky_relu(x, negative_slope=0.01),
     "linear": lambda x: x,
 }
-Activation = typing.Literal[tuple(ACTIVATIONS)]
+# The same names, for editors and type checkers.
+Activation = typing.Literal[
+    "gelu", "gelu_tanh", "relu", "silu", "tanh", "leaky_relu", "linear"
+]
 
 
 def get_activation(name: str) -> Callable[[Tensor], Tensor]:

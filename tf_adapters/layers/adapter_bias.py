@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 import math
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -13,7 +13,7 @@ from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.hard_concrete import HardConcreteGates
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 

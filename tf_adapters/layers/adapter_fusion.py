@@ -203,10 +203,10 @@ class AdapterFusion(Float32Layer):
         )
         if chosen is None:
             return stacks
-        chosen = ops.cast(chosen, "int32")
-        columns = chosen[:, None] * self.units + ops.arange(self.units)
+        drawn = ops.cast(chosen, "int32")
+        columns = drawn[:, None] * self.units + ops.arange(self.units)
         columns = ops.reshape(columns, (-1,))
-        indices = (columns, columns, columns, chosen)
+        indices = (columns, columns, columns, drawn)
         return [
             ops.take(stack, place, axis=axis)
             for stack, place, axis in zip(

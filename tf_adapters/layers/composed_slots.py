@@ -32,7 +32,7 @@ class StackSlot(SlotGivenLayers):
     def call(
         self,
         x: Tensor,
-        context: Context | None = None,
+        context: Context,
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         probes = {}
@@ -70,7 +70,7 @@ class AverageSlot(StackSlot):
     def call(
         self,
         x: Tensor,
-        context: Context | None = None,
+        context: Context,
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         total = self.own_weight * x
@@ -89,8 +89,8 @@ class AverageOfProjections(AverageSlot):
     def call(
         self,
         x: Tensor,
-        project: Callable[[Tensor], Tensor] | None = None,
-        context: Context | None = None,
+        project: Callable[[Tensor], Tensor],
+        context: Context,
         training: bool | None = None,
     ) -> Tensor:
         total = self.own_weight * project(x) if self.own_weight else 0.0

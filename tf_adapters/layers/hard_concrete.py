@@ -123,12 +123,14 @@ class HardConcreteGates(Float32Layer):
         """Returns the gates, of the layer's shape, in float32.
 
         Args:
-            seeds: `StatelessSeeds` to draw the gates. If `None` (default), they
-                are deterministic.
+            seeds: Generator to draw the gates, such as `StatelessSeeds`. If
+                `None` (default), they are deterministic.
         """
         logits = self.log_alpha
         if seeds is not None:
-            noise = keras.random.uniform(self.shape, 1e-6, 1 - 1e-6, seed=seeds)
+            noise = keras.random.uniform(
+                self.shape, 1e-6, 1 - 1e-6, "float32", seed=seeds
+            )
             logits = (
                 ops.log(noise) - ops.log(1 - noise) + logits
             ) / self.temperature

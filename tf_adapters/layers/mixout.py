@@ -1,7 +1,7 @@
 """Mixout: random neurons use their initial outgoing weights for a step."""
 
 from collections.abc import Sequence
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -12,7 +12,7 @@ from tf_adapters.common.types import Tensor
 from tf_adapters.layers import reparameterization
 from tf_adapters.layers.float32_layer import Float32Layer
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 

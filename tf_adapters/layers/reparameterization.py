@@ -4,7 +4,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -15,7 +15,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers.float32_layer import Float32Layer
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.layers.slot import Slot
     from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
@@ -174,11 +174,10 @@ class Reparameterization(Float32Layer):
 
     def unfold(self) -> None:
         """Restores the exact values that all variables had before `fold`."""
-        if not self.folded:
+        before = self._before_fold
+        if before is None:
             return
-        for variable, value in zip(
-            self.written(), self._before_fold, strict=True
-        ):
+        for variable, value in zip(self.written(), before, strict=True):
             variable.assign(value)
         for _, slot in self._folds():
             slot.is_folded = False

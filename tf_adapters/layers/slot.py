@@ -2,12 +2,13 @@
 
 import re
 import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers.float32_layer import Float32Layer
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.layers.banks.bank_layer import Part
 
 # The places of a block. The projections are attention's query, key, value and

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -16,7 +16,7 @@ from tf_adapters.methods.support.bottleneck_slots import BottleneckSlot
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.encoder_model import as_sequences
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.models.adapter_model import AdapterModel
 
 _ROWS_AT_ONCE = 64
@@ -38,7 +38,7 @@ class UnitsProbe(Slot):
     def call(
         self,
         x: Tensor,
-        context: Context | None = None,
+        context: Context,
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         read = bottleneck_reads.read(self.slot.reads, x, context)
@@ -56,7 +56,7 @@ def unit_activations(
         model: `AdapterModel` of Houlsby's or Pfeiffer's method.
         inputs: Dict as for a call. Padding tokens are skipped.
     """
-    slots = [
+    slots: list[dict[str, Slot]] = [
         {place: UnitsProbe(slot) for place, slot in block.items()}
         for block in model.slots
     ]

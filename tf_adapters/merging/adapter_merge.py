@@ -225,8 +225,11 @@ def _weighted_sum(
     return {
         slot: {
             name: sum(
-                weight * member[slot][name]
-                for member, weight in zip(members, weights, strict=True)
+                (
+                    weight * member[slot][name]
+                    for member, weight in zip(members, weights, strict=True)
+                ),
+                start=np.zeros((), array.dtype),
             ).astype(array.dtype)
             for name, array in arrays.items()
         }

@@ -46,7 +46,7 @@ def _joined_slot(
     return {
         name: np.concatenate([m[name] for m in scaled], UNITS_AXIS[name])
         if name in UNITS_AXIS
-        else sum(m[name] for m in scaled)
+        else np.sum([m[name] for m in scaled], axis=0)
         for name in members[0]
     }
 

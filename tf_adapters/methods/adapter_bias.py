@@ -127,11 +127,11 @@ class AdapterBias(Method):
 
         A gate that several blocks share is counted once.
         """
-        gates = _gates(model.own_slots())
-        if not gates:
+        if self.l0_lambda is None:
             return 0.0
         return self.l0_lambda * sum(
-            keras.ops.sum(gate.expected_open()) for gate in gates
+            keras.ops.sum(gate.expected_open())
+            for gate in _gates(model.own_slots())
         )
 
     def report(self, model: Any) -> dict[str, Any]:
@@ -243,7 +243,7 @@ class Shift(SlotGivenLayers):
     def call(
         self,
         x: Tensor,
-        context: Context | None = None,
+        context: Context,
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         vector = keras.ops.cast(self.vector.call(), x.dtype)

@@ -4,7 +4,7 @@ They share one file because each is only a few lines long.
 """
 
 import dataclasses
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.common.errors import UserError
@@ -14,7 +14,7 @@ from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     import keras
 
 

@@ -170,7 +170,7 @@ class FormSlot(SlotOfLayers):
         form = self.form = BottleneckForms(**self.settings)
         self.needs_all_tokens = form.use_gating
         self.delta = Bottleneck(
-            form.units,
+            self.settings["units"],
             form.activation,
             form.initialization,
             form.init_stddev,
@@ -210,7 +210,7 @@ class FormSlot(SlotOfLayers):
     def call(
         self,
         x: Tensor,
-        context: Context | None = None,
+        context: Context,
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         form = self.form

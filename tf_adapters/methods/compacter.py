@@ -190,7 +190,7 @@ class CompacterSlot(SlotGivenLayers):
     def call(
         self,
         x: Tensor,
-        context: Context | None = None,
+        context: Context,
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         hidden = dense(

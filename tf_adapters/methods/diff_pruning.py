@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 import dataclasses
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -19,7 +19,7 @@ from tf_adapters.methods.registry import register
 from tf_adapters.methods.support import difference_gating
 from tf_adapters.methods.support import sparse_packing
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -21,7 +22,7 @@ from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 from tf_adapters.methods.support import bottleneck_slots
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 
@@ -154,7 +155,7 @@ class FusionSlot(SlotOfLayers):
     def call(
         self,
         x: Tensor,
-        context: Context | None = None,
+        context: Context,
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         chosen = None

@@ -1,7 +1,7 @@
 """Adapter tuning: Houlsby et al. 2019, arXiv:1902.00751."""
 
 import dataclasses
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.layers.activations import Activation
@@ -9,7 +9,7 @@ from tf_adapters.layers.bottleneck import Initialization
 from tf_adapters.methods.registry import register
 from tf_adapters.methods.support.bottleneck_slots import BottleneckMethod
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     import keras
 
 

@@ -97,8 +97,8 @@ class Rescale(Slot):
     def call(
         self,
         x: Tensor,
-        project: Callable[[Tensor], Tensor] | None = None,
-        context: Context | None = None,
+        project: Callable[[Tensor], Tensor],
+        context: Context,
         training: bool | None = None,
     ) -> Tensor:
         vector = ops.cast(self.vector, x.dtype)

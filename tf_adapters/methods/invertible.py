@@ -85,7 +85,7 @@ class Coupling(Slot):
     def call(
         self,
         x: Tensor,
-        context: Context | None = None,
+        context: Context,
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         one, two = ops.split(x, 2, axis=-1)

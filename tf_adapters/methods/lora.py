@@ -163,8 +163,8 @@ class LoRAUpdate(Slot):
     def call(
         self,
         x: Tensor,
-        project: Callable[[Tensor], Tensor] | None = None,
-        context: Context | None = None,
+        project: Callable[[Tensor], Tensor],
+        context: Context,
         training: bool | None = None,
     ) -> Tensor:
         factor = self.scale

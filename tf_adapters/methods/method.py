@@ -4,6 +4,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
 import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.common import dataclass_config
@@ -14,7 +15,7 @@ from tf_adapters.common.types import Tensor
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.support.gating import Gating
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     import keras
 
 
@@ -99,15 +100,15 @@ class Method:
     tasks = ()
     # Number of positions by which the text is shifted, to make room for vectors
     # before it.
-    position_offset = 0
+    position_offset: typing.ClassVar[int] = 0
     # How fusions stack the trained weights: a key of
     # `bottleneck_slots.PLACEMENTS`, for a method that has the settings of
     # `Pfeiffer` and puts `BottleneckSlot`s at those places. `None` if fusions
     # do not support the method.
-    stacks_as = None
+    stacks_as: typing.ClassVar[str | None] = None
     # The reason why banks do not support the method, a sentence. Empty if its
     # slots define `Slot.bank_parts`, and it trains no kernels of the encoder.
-    not_in_bank = ""
+    not_in_bank: typing.ClassVar[str] = ""
 
     def __new__(cls, *args: Any, **settings: Any) -> typing.Self:
         dataclass_config.check_fields(cls, settings)
@@ -119,7 +120,8 @@ class Method:
             if isinstance(field.default, tuple) and isinstance(value, list):
                 # Adapter folders store tuples as lists. Tuples keep equal
                 # methods equal and hashable.
-                object.__setattr__(self, field.name, tuple(value))
+                items: list[Any] = value
+                object.__setattr__(self, field.name, tuple(items))
         dataclass_config.check_values(self)
         check_choices(self)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.common.errors import UserError
@@ -12,7 +13,7 @@ from tf_adapters.methods.method import Method
 from tf_adapters.methods.pfeiffer import Pfeiffer
 from tf_adapters.methods.registry import register
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     import keras
 
 

@@ -212,8 +212,8 @@ class Prefix(SlotGivenLayers):
     def call(
         self,
         keys: Tensor,
-        values: Tensor | None = None,
-        context: Context | None = None,
+        values: Tensor,
+        context: Context,
         training: bool | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         added = [

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from collections.abc import Sequence
 import dataclasses
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -23,7 +23,7 @@ from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 
@@ -111,7 +111,7 @@ class ProjectedAttentionSlot(SlotGivenLayers):
     def call(
         self,
         x: Tensor,
-        context: Context | None = None,
+        context: Context,
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         tokens = self.projections.down(context.block_input)

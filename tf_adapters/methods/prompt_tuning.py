@@ -124,7 +124,7 @@ class Prompt(Slot):
     def call(
         self,
         x: Tensor,
-        context: Context | None = None,
+        context: Context,
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         vectors = ops.cast(self.vectors, x.dtype)[None]

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.common.errors import UserError
@@ -16,7 +17,7 @@ from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 from tf_adapters.methods.support.gating import Gating
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     import keras
     import numpy as np
 

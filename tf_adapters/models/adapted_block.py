@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 from keras import ops
@@ -36,7 +36,7 @@ from tf_adapters.layers.slot import BLOCK_PLACES
 from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.stateless_seeds import dropout
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     import keras
 
     from tf_adapters.encoders.encoder import Encoder

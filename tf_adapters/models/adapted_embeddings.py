@@ -6,7 +6,7 @@ These functions take an `AdaptedEncoder`, whose attributes hold the layers.
 from __future__ import annotations
 
 import dataclasses
-import typing
+from typing import TYPE_CHECKING
 
 from keras import ops
 
@@ -20,7 +20,7 @@ from tf_adapters.layers.quantized import look_up
 from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.stateless_seeds import dropout
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     import keras
 
     from tf_adapters.models.adapted_encoder import AdaptedEncoder

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Iterable
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -34,7 +34,7 @@ from tf_adapters.models.adapted_block import AdaptedBlock
 from tf_adapters.models.adapted_embeddings import of_text
 from tf_adapters.models.rematerialization import rematerialized
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.encoders.encoder import Encoder
 
 
@@ -203,7 +203,7 @@ class AdaptedEncoder(Float32Layer):
 
         Blocks that share weights, as in ALBERT, have the same norms.
         """
-        norms = [self.embedding_norm]
+        norms: list[keras.layers.Layer] = [self.embedding_norm]
         for block in self.blocks:
             norms += block.norms()
         return norms if self.final_norm is None else [*norms, self.final_norm]

@@ -100,24 +100,26 @@ class AdapterModel(AssembledModel):
         training: bool | None = None,
         seed: Tensor | None = None,
     ) -> Any:
+        masks: Any = None
         if training:
-            seed = self._draw_seed() if seed is None else seed
-            seed = ops.convert_to_tensor(seed)
+            masks = ops.convert_to_tensor(
+                self._draw_seed() if seed is None else seed
+            )
         reads = None if self.head is None else self.head.reads
         drops = bool(training) and not self.reparameterization.replaces_dropout
         # The encoder uses `seed`. Method and head need different masks.
         with self.reparameterization.scope(
-            StatelessSeeds(seed + 2) if training else None
+            StatelessSeeds(masks + 2) if training else None
         ):
             outputs = self.encoder(
                 as_sequences(inputs),
                 training=drops,
-                seed=seed,
+                seed=masks,
                 first_token_only=reads in ("first_token", "pooled_output"),
             )
             if self.head_layer is None:
                 return outputs
-            seeds = StatelessSeeds(seed + 1) if drops else None
+            seeds = StatelessSeeds(masks + 1) if drops else None
             outputs["token_embeddings"] = self.encoder.token_embeddings
             return self.head_layer({**inputs, **outputs}, seeds=seeds)
 
@@ -162,7 +164,8 @@ class AdapterModel(AssembledModel):
 
     @trainable.setter
     def trainable(self, value: bool) -> None:
-        keras.Model.trainable.fset(self, value)
+        inherited: Any = keras.Model.trainable
+        inherited.fset(self, value)
         if value:
             freezing.freeze_all_but_declared(self)
 

@@ -30,7 +30,9 @@ def plugins_of(
         method: Method.
         head: Head or `None`.
     """
-    configs = [(method, methods.to_config(method))]
+    configs: list[tuple[object, dict[str, Any]]] = [
+        (method, methods.to_config(method))
+    ]
     if head is not None:
         configs.append((head, heads.to_config(head)))
     found = {}
@@ -88,7 +90,7 @@ class AdapterContent:
     """
 
     stored: StoredAdapter
-    config: dict
+    config: dict[str, Any]
     method: methods.Method
     head: heads.Head | None
     tensors: dict[str, np.ndarray]

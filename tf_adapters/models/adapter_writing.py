@@ -67,7 +67,7 @@ def _check_replaceable(
 ) -> None:
     """Raises an error if the adapter in a folder must not be replaced."""
     form, there = formats.read_format(folder)
-    if form != formats.OURS or "format_version" not in (there or {}):
+    if form != formats.OURS or not there or "format_version" not in there:
         raise AdapterError(
             f"{folder} exists and is not an adapter folder of this library; "
             "saving there would delete it. Give a folder that does not exist "

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -19,6 +20,9 @@ from tf_adapters.models import model_slots
 from tf_adapters.models import variable_groups
 from tf_adapters.models.composition import Composition
 from tf_adapters.models.encoder_model import EncoderModel
+
+if TYPE_CHECKING:
+    from tf_adapters.models.trained_members import Member
 
 
 class AssembledModel(EncoderModel):
@@ -52,14 +56,15 @@ class AssembledModel(EncoderModel):
         model_checks.check_seed(seed)
         super().__init__(encoder, **kwargs)
         self.method = method
-        self.head = head
+        # `None` in a model without a head.
+        self.head: heads.Head | Any = head
         self.use_encoder_dropout = use_encoder_dropout
         self.seed = seed
         self.remat = remat
         # Blocks from which `leave_out` removed the method's slots.
-        self.left_out = ()
+        self.left_out: tuple[int, ...] = ()
         # The trained adapters of a fusion or a composition; see `Member`.
-        self.members = ()
+        self.members: tuple[Member, ...] = ()
         # The composition of frozen adapters below the method, or None.
         self.below = below
         self.encoder, own, self.slots_below = model_slots.adapted_encoder(
@@ -69,7 +74,9 @@ class AssembledModel(EncoderModel):
         self._own_slots = lambda: own
         for slot in self.all_slots():
             check_names(slot)
-        self.head_layer = None if head is None else self._make_head_layer()
+        self.head_layer: keras.layers.Layer | Any = (
+            None if head is None else self._make_head_layer(head)
+        )
         model_checks.check_trained_floats(self)
         self.reparameterization = Reparameterization(
             model_checks.of_floats(self, method.reparameterize(self)),
@@ -102,10 +109,10 @@ class AssembledModel(EncoderModel):
         model_checks.check_trains(self)
         return super().fit(*args, **kwargs)
 
-    def _make_head_layer(self) -> keras.layers.Layer:
-        layer = self.head.make_layer()
+    def _make_head_layer(self, head: heads.Head) -> keras.layers.Layer:
+        layer = head.make_layer()
         layer.build((None, None, self.encoder.width))
-        self.head.attach(layer, self.encoder)
+        head.attach(layer, self.encoder)
         return layer
 
     @property

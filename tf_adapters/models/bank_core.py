@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 from keras import ops
@@ -23,7 +23,7 @@ from tf_adapters.layers.slot import PROJECTIONS
 from tf_adapters.models import bank_encoder_parts
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.encoders.encoder import Encoder
     from tf_adapters.layers.banks.bank_layer import BankLayer
     from tf_adapters.layers.slot import Slot
@@ -42,6 +42,9 @@ class BankCore(Float32Layer):
         num_rows: Dict from `Place` to the number of rows there, including the
             neutral row.
         num_entries: Integer. Number of entries of the table.
+        smaller: `BankCore` whose adapters are taken over, or `None` (default).
+            Its places come first in `num_rows`. Where the number of rows is the
+            same, both use the same layer.
         **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
@@ -57,21 +60,24 @@ class BankCore(Float32Layer):
         encoder: Encoder,
         num_rows: dict[Place, int],
         num_entries: int,
+        smaller: BankCore | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**{"trainable": False, **kwargs})
         self.num_entries = num_entries
-        layers = {
-            place: place.kind.make_layer(
-                rows, column + 1, f"{place.name}_{place.index}_{column}"
-            )
-            for column, (place, rows) in enumerate(num_rows.items())
-        }
+        layers = _make_layers(
+            num_rows, {} if smaller is None else smaller.layers_by_place
+        )
         # A function, because Keras would track the dict and its keys.
         self._layers_by_place = lambda: layers
         self.table = self.add_weight(
             (num_entries, 1 + len(layers)), "zeros", "int32", name="table"
         )
+        if smaller is not None:
+            table = np.zeros(self.table.shape, "int32")
+            old = ops.convert_to_numpy(smaller.table)
+            table[:, : old.shape[1]] = old
+            self.table.assign(table)
         self.heads = BankHeads(self._at("head"), name="heads")
         self.pooler_bias = self._at("pooler")
         self.encoder = self._adapted_encoder(encoder)
@@ -97,7 +103,8 @@ class BankCore(Float32Layer):
                 continue
             is_block = place.name != "embeddings"
             found = slots[place.index] if is_block else embedding_slots
-            found[place.name] = self._slot(place.name, place.index)
+            if place.name not in found:
+                found[place.name] = self._slot(place.name, place.index)
         return AdaptedEncoder(
             encoder,
             slots,
@@ -143,21 +150,6 @@ class BankCore(Float32Layer):
         columns = [rows.get(place, 0) for place in self.layers_by_place]
         row_lib.assign_row(self.table, entry, np.array([1, *columns]))
 
-    def copy_rows(self, other: BankCore) -> None:
-        """Copies all adapters of a smaller core to the same rows and entries.
-
-        Args:
-            other: `BankCore` whose places this one has too.
-        """
-        table = np.zeros(self.table.shape, "int32")
-        old = ops.convert_to_numpy(other.table)
-        table[: len(old), 0] = old[:, 0]
-        for place, layer in other.layers_by_place.items():
-            new = self.layers_by_place[place]
-            new.copy_rows(layer)
-            table[: len(old), new.column] = old[:, layer.column]
-        self.table.assign(table)
-
     def call(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         ids = inputs["adapter_ids"]
         # A negative index would count from the end.
@@ -199,6 +191,22 @@ class BankCore(Float32Layer):
             change = layer.vectors("bias", rows, pooled.dtype)
             vectors["pooled_output"] = ops.tanh(pooled + change)
         return {k: ops.cast(v, "float32") for k, v in vectors.items()}
+
+
+def _make_layers(
+    num_rows: dict[Place, int], smaller: dict[Place, BankLayer]
+) -> dict[Place, BankLayer]:
+    """Returns a layer for each place, with the rows of a smaller bank's."""
+    layers = {}
+    for column, (place, rows) in enumerate(num_rows.items(), start=1):
+        layer = smaller.get(place)
+        if layer is None or layer.num_rows < rows:
+            name = f"{place.name}_{place.index}_{column}"
+            layer = place.kind.make_layer(rows, column, name)
+            if place in smaller:
+                layer.copy_rows(smaller[place])
+        layers[place] = layer
+    return layers
 
 
 def count_rows(

@@ -6,7 +6,7 @@ Norms and biases can differ between the adapters of a bank. Kernels cannot.
 from __future__ import annotations
 
 from collections.abc import Iterator
-import typing
+from typing import TYPE_CHECKING
 
 from keras import ops
 import numpy as np
@@ -17,7 +17,7 @@ from tf_adapters.layers.banks.branches import BankBias
 from tf_adapters.layers.banks.norms import BankNorm
 from tf_adapters.layers.slot import PROJECTIONS
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     import keras
 
     from tf_adapters.models.adapted_encoder import AdaptedEncoder

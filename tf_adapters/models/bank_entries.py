@@ -51,8 +51,20 @@ class Entry:
 class UsedEntries:
     """The entries of a batch's adapters, one for each example.
 
+    `BankModel.using` returns it.
+
     Attributes:
         entries: List of `Entry`.
+
+    Examples:
+        >>> one = tf_adapters.adapt(encoder, methods.IA3(), head, name="one")
+        >>> bank = tf_adapters.load_bank([one], encoder)
+        >>> with bank.using(["one", "one"]) as used:
+        ...     ids = used.adapter_ids
+        ...     answers = used.split(bank({**features, "adapter_ids": ids}))
+        >>> labels = used.members[0].head.decode(np.stack(answers))
+        >>> len(labels)
+        2
     """
 
     entries: list[Entry]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import typing
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from tf_adapters.layers.reparameterization import stored_name
 from tf_adapters.models import bank_encoder_parts
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import keras

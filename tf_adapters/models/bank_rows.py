@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-import typing
+from typing import TYPE_CHECKING
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.models.bank_parts import Place
 
 

@@ -66,11 +66,14 @@ class BankStorage(EncoderModel):
         for member, of_member in zip(members, arrays, strict=True):
             self._write(member.name, member, of_member)
 
-    def _make_core(self, num_rows: dict[Place, int]) -> BankCore:
+    def _make_core(
+        self, num_rows: dict[Place, int], smaller: BankCore | None = None
+    ) -> BankCore:
         return BankCore(
             self.encoder_info,
             num_rows,
             self._entries.num_entries,
+            smaller,
             name="bank",
         )
 
@@ -200,8 +203,7 @@ class BankStorage(EncoderModel):
         num_rows = {p: n for p, n in num_rows.items() if n > before.get(p, 1)}
         if not num_rows:
             return
-        core = self._make_core({**before, **num_rows})
-        core.copy_rows(self.core)
+        core = self._make_core({**before, **num_rows}, self.core)
         self._rows.grow(num_rows)
         self._cores.append(core)
         self._cores.pop(0)

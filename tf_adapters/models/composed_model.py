@@ -59,6 +59,7 @@ def compose(
         >>> tuple(model(features).shape)
         (2, 2)
     """
+    trees.check_nesting(composition)
     if isinstance(composition, trees.Parallel | trees.BatchSplit):
         models = [
             compose(encoder, _as_composition(member), head, **options)

@@ -167,12 +167,14 @@ def lowest(tree: Any) -> list[Any]:
 
 def check_nesting(tree: Any) -> None:
     """Raises a `UserError` if a Parallel or BatchSplit is not at the top."""
+    hint = "Repeat the shared members: Parallel(Stack(a, b), Stack(a, c))."
+    if isinstance(tree, Parallel | BatchSplit):
+        hint = f"List all members in one: {type(tree).__name__}(a, b, c, ...)."
     for member in getattr(tree, "members", ()):
         if isinstance(member, Parallel | BatchSplit):
             raise UserError(
-                f"A {type(member).__name__} gives several outputs, but a "
-                f"{type(tree).__name__} continues from one. Repeat the shared "
-                "members in each: Parallel(Stack(a, b), Stack(a, c))."
+                f"A {type(member).__name__} gives several outputs, but each "
+                f"member of a {type(tree).__name__} must give one. {hint}"
             )
         check_nesting(member)
 
@@ -197,7 +199,7 @@ def tree_to_config(
     """Returns a composition as plain values, for JSON."""
     if not isinstance(tree, Composition):
         return member_to_config(tree)
-    config = {
+    config: dict[str, Any] = {
         "composition": type(tree).__name__.lower(),
         "members": [tree_to_config(m, member_to_config) for m in tree.members],
     }

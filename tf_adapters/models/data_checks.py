@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import math
 import re
 import sys
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -21,7 +21,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.models.encoder_checks import is_text
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.heads.head import Head
     from tf_adapters.models.features_model import FeaturesModel
 
@@ -47,8 +47,9 @@ def check_data(model: FeaturesModel, x: Any) -> None:
         model.check_features(spec[0] if isinstance(spec, tuple) else spec)
         rows = int(x.cardinality())
     elif isinstance(x, dict | Sequence) or hasattr(x, "__array__"):
-        model.check_features(x)
-        rows = len(next(iter(x.values())))
+        model.check_features(x)  # Raises an error unless it is a dict.
+        features: Any = x
+        rows = len(next(iter(features.values())))
     else:
         return
     if rows == 0:

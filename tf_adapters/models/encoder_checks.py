@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -18,7 +18,7 @@ from tf_adapters.common.types import Tensor
 from tf_adapters.layers.slot import EMBEDDING_PLACES
 from tf_adapters.layers.slot import Slot
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     import keras_hub
 
     from tf_adapters.models.adapted_encoder import AdaptedEncoder

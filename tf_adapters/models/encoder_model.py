@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Collection
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -16,7 +16,7 @@ from tf_adapters.models import loss_checks
 from tf_adapters.models import loss_scaling
 from tf_adapters.models.features_model import FeaturesModel
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.encoders.encoder import Encoder
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-import typing
+from typing import TYPE_CHECKING
 
 from tf_adapters.models import variable_groups
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     import keras
     import keras_hub
 

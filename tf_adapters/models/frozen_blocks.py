@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 import itertools
-import typing
+from typing import TYPE_CHECKING
 
 from tf_adapters.common.types import Tensor
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     import keras
 
     from tf_adapters.models.adapted_block import AdaptedBlock

@@ -92,7 +92,7 @@ def fuse(
 
 
 def check_members(
-    method: methods.Method, members: Sequence[Member], encoder: Encoder
+    method: Any, members: Sequence[Member], encoder: Encoder
 ) -> None:
     """Raises an error unless `members` fit a stored method.
 

@@ -42,7 +42,7 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
         grads: list[Tensor | None],
         trainable_variables: list[keras.Variable] | None = None,
     ) -> None:
-        if not self.built:
+        if trainable_variables is not None and not self.built:
             self.build(trainable_variables)
         bad_replicas = sum_over_replicas(self._is_skipped(grads))
         divisor = ops.where(bad_replicas > 0, float("nan"), 1.0)
@@ -56,7 +56,9 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
         grads: list[Tensor | None],
         trainable_variables: list[Tensor],
     ) -> tuple[list[Tensor], list[Tensor]]:
-        trained, values = super().stateless_apply(
+        # By Keras's own types, the method returns `None`.
+        inherited: Any = super()
+        trained, values = inherited.stateless_apply(
             optimizer_variables, grads, trainable_variables
         )
         skipped = self._is_skipped(grads)
@@ -86,8 +88,9 @@ def with_loss_scale(optimizer: Any) -> keras.optimizers.Optimizer | None:
 def count_skipped(model: keras.Model) -> int:
     """Returns how many steps a model's optimizer has skipped so far."""
     optimizer = model.optimizer if model.compiled else None
-    counts = isinstance(optimizer, LossScaleOptimizer) and optimizer.built
-    return int(optimizer.skipped_steps.numpy()) if counts else 0
+    if isinstance(optimizer, LossScaleOptimizer) and optimizer.built:
+        return int(optimizer.skipped_steps.numpy())
+    return 0
 
 
 def say_skipped(model: keras.Model, before: int) -> None:

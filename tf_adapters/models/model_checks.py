@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters import heads
@@ -16,7 +16,7 @@ from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.stateless_seeds import MAX_SEED
 from tf_adapters.models import variable_groups
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     import keras
 
     from tf_adapters.models.assembled_model import AssembledModel

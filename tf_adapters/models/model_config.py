@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -14,7 +14,7 @@ from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.encoders.loaded_weights import loaded_weights
 from tf_adapters.models import composition
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.models.adapter_model import AdapterModel
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
-import typing
+from typing import TYPE_CHECKING
 
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
@@ -16,7 +16,7 @@ from tf_adapters.layers.slot import Slot
 from tf_adapters.models import composed_placement
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     import keras
 
     from tf_adapters.encoders.encoder import Encoder

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 from typing import Any
+from typing import cast
 
 import keras
 
@@ -115,7 +116,7 @@ class MultiTaskModel:
             details: See `saving.save_adapter`.
         """
         model = self.models[task]
-        adapter = model.method.adapter
+        adapter = cast("Any", model.method).adapter
         config = saving.describe_adapter(model, details)
         config["method"] = methods.to_config(adapter)
         if encoder is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Sequence
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 from keras import ops
@@ -14,7 +14,7 @@ from tf_adapters.common.errors import cut
 from tf_adapters.common.types import Tensor
 from tf_adapters.models.features_model import FeaturesModel
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.models.adapter_model import AdapterModel
     from tf_adapters.models.composition import BatchSplit
     from tf_adapters.models.composition import Parallel

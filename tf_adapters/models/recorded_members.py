@@ -72,10 +72,9 @@ def members_from_config(
             config, folders or [None] * len(config), strict=True
         )
     ]
-    _check_found(config, found)
     return tuple(
         _read_recorded(entry, folder, encoder)
-        for entry, folder in zip(config, found, strict=True)
+        for entry, folder in zip(config, _all_found(config, found), strict=True)
     )
 
 
@@ -95,19 +94,20 @@ def _find_member(
             return stored
     recorded = entry["folder"]
     if hub_address.is_address(recorded):
-        recorded = hub.find_cached(recorded)
-        return recorded and stored_adapter.find_stored(recorded)
+        cached = hub.find_cached(recorded)
+        return stored_adapter.find_stored(cached) if cached else None
     stored = stored_adapter.find_stored(recorded)
     return stored if stored.path.is_dir() else None
 
 
-def _check_found(
+def _all_found(
     config: list[dict[str, Any]], found: list[StoredAdapter | None]
-) -> None:
-    """Raises an error if any members were not found."""
+) -> list[StoredAdapter]:
+    """Returns `found`; raises an error if any members were not found."""
+    there = [folder for folder in found if folder]
+    if len(there) == len(found):
+        return there
     missing = [e for e, folder in zip(config, found, strict=True) if not folder]
-    if not missing:
-        return
     folders = [entry["folder"] for entry in config]
     addresses = [e["folder"] for e in missing if _is_remote(e)]
     if addresses:

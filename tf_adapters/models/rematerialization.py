@@ -6,7 +6,8 @@ from collections.abc import Callable
 from collections.abc import Collection
 import copy
 import dataclasses
-import typing
+from typing import TYPE_CHECKING
+from typing import Any
 
 import keras
 from keras import ops
@@ -15,7 +16,7 @@ from tf_adapters.common.types import Tensor
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.reparameterization import InnerScope
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.models.adapted_block import AdaptedBlock
 
 
@@ -46,11 +47,12 @@ def rematerialized(
             for v in block.variables
             if id(v) not in differentiable
         ]
-        draws = context.seeds.draws
+        in_use: Any = context.seeds
+        draws = in_use.draws
 
         def run(x: Tensor, *values: Tensor) -> Tensor:
             # Both passes start at the same draw, so they get the same masks.
-            seeds = copy.copy(context.seeds)
+            seeds = copy.copy(in_use)
             seeds.draws = draws
             pairs = [*constants, *zip(own, values, strict=True)]
             with InnerScope(pairs):
@@ -64,7 +66,7 @@ def rematerialized(
             return outputs
 
         outputs = keras.remat(run)(x, *map(_read, own))
-        context.seeds.draws = run.draws
+        in_use.draws = run.draws
         return outputs
 
     return call

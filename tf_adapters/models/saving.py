@@ -184,19 +184,19 @@ def load_adapter(
     members = recorded_members.members_from_config(
         config.get("members", []), adapters, encoder
     )
-    below = composed_model.restore(
+    tree = composed_model.restore(
         config, members, below, encoder, read.stored.source
     )
-    if below is None:
+    if tree is None:
         fusion_model.check_members(method, members, encoder)
-    methods_below = composed_model.methods_of(below)
+    methods_below = composed_model.methods_of(tree)
     model = AdapterModel(
         encoder, method, read.head, below=methods_below, **options
     )
-    if below is None:
+    if tree is None:
         fusion_model.load_into(model, members)
     else:
-        composed_model.load_below(model, below)
+        composed_model.load_below(model, tree)
     _assign(model, model.trained_variables(), read.tensors, read.weights_file)
     if config.get("left_out"):
         model.leave_out(config["left_out"])

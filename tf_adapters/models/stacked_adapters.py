@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Sequence
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from tf_adapters.common.errors import cut
 from tf_adapters.methods.support import bottleneck_slots
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.encoders.encoder import Encoder
     from tf_adapters.models.trained_members import Member
 

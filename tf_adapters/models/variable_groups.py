@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 import math
-import typing
+from typing import TYPE_CHECKING
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.encoders import quantization
 from tf_adapters.layers.reparameterization import stored_name
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     import keras
 
     from tf_adapters.models.assembled_model import AssembledModel

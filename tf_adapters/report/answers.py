@@ -1,12 +1,19 @@
 """The report on a question-answering run, whose answers are spans of texts."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tf_adapters.heads import span_metrics
 from tf_adapters.report import mistakes
 from tf_adapters.report import scores
 from tf_adapters.report.content import ReportContent
 
+if TYPE_CHECKING:
+    from tf_adapters.report.run_files import RunFiles
 
-def answers_content(run):
+
+def answers_content(run: RunFiles) -> ReportContent:
     """Returns the `ReportContent` of a run's predictions.
 
     Args:

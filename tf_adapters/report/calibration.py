@@ -1,6 +1,7 @@
 """Measures the calibration of predicted probabilities."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from sklearn.calibration import calibration_curve
@@ -28,7 +29,7 @@ class Reliability:
     bins: int
 
     @property
-    def means(self):
+    def means(self) -> list[float]:
         """List of the mean probability and the share of right predictions."""
         return [
             float(np.average(values, weights=self.counts))
@@ -36,13 +37,15 @@ class Reliability:
         ]
 
     @property
-    def error(self):
+    def error(self) -> float:
         """The expected calibration error (Guo et al. 2017, equation 3)."""
         gaps = np.abs(self.probability - self.share)
         return float(np.average(gaps, weights=self.counts))
 
 
-def reliability(right, probabilities, bins=BINS):
+def reliability(
+    right: Any, probabilities: Any, bins: int = BINS
+) -> "Reliability":
     """Returns the `Reliability` of predictions.
 
     Args:

@@ -1,6 +1,10 @@
 """The report on a multiple-choice run."""
 
+from __future__ import annotations
+
 import dataclasses
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -8,8 +12,12 @@ from tf_adapters.report import mistakes
 from tf_adapters.report import scores
 from tf_adapters.report.content import ReportContent
 
+if TYPE_CHECKING:
+    from tf_adapters.report.content import ReportTable
+    from tf_adapters.report.run_files import RunFiles
 
-def choices_content(run):
+
+def choices_content(run: RunFiles) -> ReportContent:
     """Returns the `ReportContent` of a run's predictions.
 
     Args:
@@ -40,7 +48,9 @@ def choices_content(run):
     )
 
 
-def _mistakes(run, right, predicted, sureness):
+def _mistakes(
+    run: RunFiles, right: Any, predicted: Any, sureness: Any
+) -> ReportTable:
     rows = [
         [
             int(i),
@@ -58,7 +68,7 @@ def _mistakes(run, right, predicted, sureness):
     )
 
 
-def _choice(run, row, place):
+def _choice(run: RunFiles, row: Any, place: Any) -> Any:
     if run.rows is None:
         return f"choice {place}"
     return run.rows[row][run.fields[-1]][place]

@@ -1,5 +1,11 @@
 """The report on a classification run, with one class for each text."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from typing import Any
+
 import numpy as np
 from sklearn import metrics as sklearn_metrics
 
@@ -11,6 +17,10 @@ from tf_adapters.report.content import ReportContent
 from tf_adapters.report.content import ReportTable
 from tf_adapters.report.pictures import draw_confusion
 
+if TYPE_CHECKING:
+    from tf_adapters.report.run_files import RunFiles
+
+
 # With more classes, the confusion matrix is not shown as a table.
 _MOST_ON_SCREEN, _MOST_ON_PAGE = 8, 30
 # With more classes, the picture shows only those with the most mistakes.
@@ -21,7 +31,7 @@ _FITTED_HERE = (
 )
 
 
-def classes_content(run):
+def classes_content(run: RunFiles) -> ReportContent:
     """Returns the `ReportContent` of a run's predictions.
 
     Args:
@@ -57,7 +67,7 @@ def classes_content(run):
     )
 
 
-def _sureness(run, predicted):
+def _sureness(run: RunFiles, predicted: Any) -> np.ndarray | None:
     """Returns the probability of each predicted class, or `None`."""
     probabilities = run.stored.compared.get("probabilities")
     if probabilities is None:
@@ -65,7 +75,13 @@ def _sureness(run, predicted):
     return np.asarray(probabilities)[np.arange(len(predicted)), predicted]
 
 
-def _mistakes(run, right, predicted, names, sureness):
+def _mistakes(
+    run: RunFiles,
+    right: Any,
+    predicted: Any,
+    names: list[str],
+    sureness: Any,
+) -> ReportTable:
     wrong = np.flatnonzero(right != predicted)
     if sureness is not None:
         wrong = wrong[np.argsort(-sureness[wrong], kind="stable")]
@@ -83,7 +99,9 @@ def _mistakes(run, right, predicted, names, sureness):
     )
 
 
-def of_classes(right, predicted, names, unit="rows"):
+def of_classes(
+    right: Any, predicted: Any, names: list[str], unit: str = "rows"
+) -> tuple[list[ReportTable], list[Picture]]:
     """Returns a confusion matrix and the precision, recall and F1 of classes.
 
     Classes that neither occur nor are predicted are left out and listed in a
@@ -112,7 +130,7 @@ def of_classes(right, predicted, names, unit="rows"):
     return tables, [_picture(matrix, names, unit)]
 
 
-def _matrix(matrix, names):
+def _matrix(matrix: np.ndarray, names: list[str]) -> ReportTable:
     rows = [
         [name, *map(int, counts)]
         for name, counts in zip(names, matrix, strict=True)
@@ -125,7 +143,14 @@ def _matrix(matrix, names):
     )
 
 
-def _of_each(right, predicted, matrix, names, unit, note):
+def _of_each(
+    right: Any,
+    predicted: Any,
+    matrix: np.ndarray,
+    names: list[str],
+    unit: str,
+    note: str,
+) -> ReportTable:
     """Returns a table of each class's precision, recall and F1.
 
     Undefined values are `None`. Scikit-learn uses the classes that are in
@@ -144,11 +169,11 @@ def _of_each(right, predicted, matrix, names, unit, note):
     return ReportTable("Each class", header, rows, note)
 
 
-def _defined(value):
+def _defined(value: Any) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _taken_for(matrix, names):
+def _taken_for(matrix: np.ndarray, names: list[str]) -> Iterator[str]:
     """Yields, for each class, the wrong class that is predicted most often."""
     wrong = matrix - np.diag(np.diag(matrix))
     for counts in wrong:
@@ -156,7 +181,7 @@ def _taken_for(matrix, names):
         yield f"{names[most]} ({counts[most]:,})" if counts[most] else "-"
 
 
-def _picture(matrix, names, unit):
+def _picture(matrix: np.ndarray, names: list[str], unit: str) -> Picture:
     caption = f"Confusion matrix: {unit} of each class by what was predicted."
     shown = np.arange(len(names))
     if len(names) > _MOST_IN_PICTURE:

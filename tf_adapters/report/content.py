@@ -1,9 +1,11 @@
 """The content of a report, before it is written as HTML, CSV or text."""
 
 from collections.abc import Callable
+from collections.abc import Sequence
 import dataclasses
 import itertools
 import typing
+from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +22,7 @@ class ReportTable:
 
     title: str
     header: tuple[str, ...]
-    rows: list[list]
+    rows: Sequence[Sequence[Any]]
     note: str = ""
     on_screen: bool = True
 
@@ -58,7 +60,7 @@ class ReportContent:
     notes: list[str] = dataclasses.field(default_factory=list)
 
 
-def cell_text(value):
+def cell_text(value: Any) -> str:
     """Returns the text of a cell.
 
     Floats have four decimals, integers have commas, and `None` is "-".
@@ -70,12 +72,12 @@ def cell_text(value):
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def is_number(value):
+def is_number(value: Any) -> bool:
     """Returns whether a cell is a number or `None`, and so right-aligned."""
     return isinstance(value, int | float) or value is None
 
 
-def as_text(table):
+def as_text(table: ReportTable) -> str:
     """Returns a table as aligned plain text, without its title and note."""
     lines = [
         [*table.header],

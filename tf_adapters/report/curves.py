@@ -1,12 +1,19 @@
 """Draws the learning curves of a run from its log."""
 
+from __future__ import annotations
+
 import collections
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.report.content import Picture
 from tf_adapters.report.pictures import draw_curves
 
+if TYPE_CHECKING:
+    from tf_adapters.report.run_files import RunFiles
 
-def curve_pictures(run):
+
+def curve_pictures(run: RunFiles) -> list[Any]:
     """Returns a list with a `Picture`, or an empty list if there is no log.
 
     Args:

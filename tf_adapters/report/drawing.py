@@ -3,9 +3,19 @@
 Pictures are readable at the width of a column, and without colors.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 import itertools
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.extras import needs_extra
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    import numpy as np
+
 
 # Okabe and Ito's palette for color-blind readers, with black last.
 COLORS = (
@@ -16,7 +26,13 @@ MARKERS = "osD^vPX*"
 _WIDTH, _HEIGHT = 4.2, 3.2
 
 
-def make_figure(rows=1, columns=1, width=_WIDTH, height=_HEIGHT, **options):
+def make_figure(
+    rows: int = 1,
+    columns: int = 1,
+    width: float = _WIDTH,
+    height: float = _HEIGHT,
+    **options: Any,
+) -> tuple[Figure, np.ndarray]:
     """Returns a Matplotlib figure and an array of its axes, `(rows, columns)`.
 
     Args:
@@ -42,7 +58,7 @@ def make_figure(rows=1, columns=1, width=_WIDTH, height=_HEIGHT, **options):
     return figure, axes
 
 
-def styles():
+def styles() -> Iterator[dict[str, str]]:
     """Yields a dict with the color and the marker of each successive line."""
     for number in itertools.count():
         yield {
@@ -51,7 +67,13 @@ def styles():
         }
 
 
-def draw_bars(axes, series, step, width, **options):
+def draw_bars(
+    axes: Any,
+    series: Any,
+    step: Any,
+    width: float,
+    **options: Any,
+) -> list[Any]:
     """Draws groups of bars, with one bar of each series in each group.
 
     Args:
@@ -81,7 +103,9 @@ def draw_bars(axes, series, step, width, **options):
     return drawn
 
 
-def label_axes(axes, x, y, title="", legend_outside=False):
+def label_axes(
+    axes: Any, x: Any, y: Any, title: Any = "", legend_outside: bool = False
+) -> None:
     """Labels both axes, and adds a legend if anything drawn has a label.
 
     Args:

@@ -1,11 +1,22 @@
 """Makes `report.html`, a page in a single file without scripts."""
 
+from __future__ import annotations
+
 import base64
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
 from xml.etree import ElementTree
 
 from tf_adapters.report.content import ReportTable
 from tf_adapters.report.content import cell_text
 from tf_adapters.report.content import is_number
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tf_adapters.report.content import Picture
+
 
 # CSS of this page, and of the pages that studies write.
 STYLE = """
@@ -44,7 +55,13 @@ _SHORT = 24
 _LONGEST = 600
 
 
-def report_page(title, notes, tables, pictures, last):
+def report_page(
+    title: str,
+    notes: Sequence[Any],
+    tables: Sequence[ReportTable],
+    pictures: Sequence[Any],
+    last: ReportTable,
+) -> str:
     """Returns the HTML of a report.
 
     Args:
@@ -77,13 +94,19 @@ def report_page(title, notes, tables, pictures, last):
     return f"<!DOCTYPE html>\n{text}\n"
 
 
-def _add(parent, tag, text=None, attributes=None, **more):
+def _add(
+    parent: Any,
+    tag: Any,
+    text: str | None = None,
+    attributes: Any = None,
+    **more: Any,
+) -> Any:
     element = ElementTree.SubElement(parent, tag, attributes or {}, **more)
     element.text = text
     return element
 
 
-def _add_table(main, table: ReportTable):
+def _add_table(main: Any, table: ReportTable) -> None:
     _add(main, "h2", table.title)
     if table.rows:
         whole = _add(_add(main, "div", None, {"class": "table"}), "table")
@@ -99,17 +122,17 @@ def _add_table(main, table: ReportTable):
         _add(main, "p", table.note, {"class": "note"})
 
 
-def _class_of(value):
+def _class_of(value: Any) -> dict[str, str]:
     if is_number(value):
         return {"class": "number"}
     return {"class": "text"} if len(value) > _SHORT else {}
 
 
-def _cut(text):
+def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _add_picture(main, picture, path):
+def _add_picture(main: Any, picture: Picture, path: Path) -> None:
     figure = _add(main, "figure")
     data = base64.b64encode(path.read_bytes()).decode()
     source = f"data:image/png;base64,{data}"

@@ -1,9 +1,20 @@
 """Tables of wrong predictions, with their texts."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 import csv
 import numbers
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.report.content import ReportTable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tf_adapters.report.run_files import RunFiles
+
 
 NAME = "errors"
 # Characters that start a formula in a spreadsheet, and characters that a
@@ -11,7 +22,9 @@ NAME = "errors"
 _FORMULA, _STRIPPED = ("=", "+", "-", "@"), "\t\r\n "
 
 
-def table_of_mistakes(run, mistakes, columns):
+def table_of_mistakes(
+    run: RunFiles, mistakes: Sequence[Any], columns: Sequence[str]
+) -> ReportTable:
     """Returns a `ReportTable` of mistakes in the given order, with their texts.
 
     Args:
@@ -25,25 +38,25 @@ def table_of_mistakes(run, mistakes, columns):
     return ReportTable("Mistakes", header, rows, "Rows are counted from 0.")
 
 
-def text_columns(run):
+def text_columns(run: RunFiles) -> tuple[Any, ...]:
     """Returns the names of the text columns, or `()` if rows were not found."""
     if run.rows is None:
         return ()
     return run.fields if len(run.fields) > 1 else ("text",)
 
 
-def texts_of(run, row):
+def texts_of(run: RunFiles, row: int) -> list[Any]:
     """Returns the texts of a row; the words in a list are joined by spaces."""
     if run.rows is None:
         return []
     return [_plain(run.rows[row][field]) for field in run.fields]
 
 
-def _plain(value):
+def _plain(value: Any) -> str:
     return value if isinstance(value, str) else " ".join(map(str, value))
 
 
-def write_mistakes(table, path):
+def write_mistakes(table: ReportTable, path: Path) -> None:
     """Writes a table as CSV in which no text is a formula of a spreadsheet."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
@@ -51,7 +64,7 @@ def write_mistakes(table, path):
         writer.writerows([_harmless(v) for v in row] for row in table.rows)
 
 
-def _harmless(value):
+def _harmless(value: Any) -> Any:
     """Returns a cell, with `'` before a text that looks like a formula."""
     if value is None:
         return ""

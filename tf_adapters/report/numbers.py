@@ -1,5 +1,10 @@
 """The report on a regression run, with one number for each text."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 import numpy as np
 from sklearn import metrics as sklearn_metrics
 
@@ -10,8 +15,11 @@ from tf_adapters.report.content import ReportContent
 from tf_adapters.report.content import ReportTable
 from tf_adapters.report.pictures import draw_scatter
 
+if TYPE_CHECKING:
+    from tf_adapters.report.run_files import RunFiles
 
-def numbers_content(run):
+
+def numbers_content(run: RunFiles) -> ReportContent:
     """Returns the `ReportContent` of a run's predictions.
 
     Args:
@@ -49,7 +57,7 @@ def numbers_content(run):
     )
 
 
-def _errors(right, predicted):
+def _errors(right: Any, predicted: Any) -> list[float]:
     return [
         float(sklearn_metrics.root_mean_squared_error(right, predicted)),
         float(sklearn_metrics.mean_absolute_error(right, predicted)),

@@ -1,15 +1,25 @@
 """The pictures of a report. Each function returns a Matplotlib figure."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
+
 import numpy as np
 
 from tf_adapters.report import drawing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 # In a larger matrix, numbers in the cells would be unreadable.
 _MOST_WITH_NUMBERS = 15
 _LONGEST_NAME = 18
 
 
-def draw_confusion(matrix, totals, names):
+def draw_confusion(matrix: Any, totals: int, names: list[str]) -> Figure:
     """Draws a confusion matrix.
 
     Cells are shaded by their share of all examples of the right class.
@@ -44,13 +54,13 @@ def draw_confusion(matrix, totals, names):
     return figure
 
 
-def _cut(name):
+def _cut(name: str) -> str:
     # Matplotlib would read text between dollar signs as a formula.
     name = name.replace("$", r"\$")
     return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
 
 
-def draw_calibration(found):
+def draw_calibration(found: Any) -> Figure:
     """Draws a reliability diagram, and below it the counts of its bins.
 
     Args:
@@ -82,7 +92,7 @@ def draw_calibration(found):
     return figure
 
 
-def draw_scatter(right, predicted):
+def draw_scatter(right: Any, predicted: Any) -> Figure:
     """Draws a scatter plot of predicted numbers against the right numbers.
 
     Args:
@@ -102,7 +112,7 @@ def draw_scatter(right, predicted):
     return figure
 
 
-def draw_entities(rows):
+def draw_entities(rows: Sequence[Any]) -> Figure:
     """Draws precision, recall and F1 of each kind of entity.
 
     Args:
@@ -121,7 +131,9 @@ def draw_entities(rows):
     return figure
 
 
-def draw_curves(losses, metrics, kept):
+def draw_curves(
+    losses: dict[str, Any], metrics: dict[str, Any], kept: Any
+) -> Figure:
     """Draws the losses and the validation metrics over training steps.
 
     Args:

@@ -1,5 +1,9 @@
 """The report on a run that ranks texts for an anchor text."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tf_adapters.report import mistakes
@@ -7,8 +11,11 @@ from tf_adapters.report import scores
 from tf_adapters.report.content import ReportContent
 from tf_adapters.report.content import ReportTable
 
+if TYPE_CHECKING:
+    from tf_adapters.report.run_files import RunFiles
 
-def ranks_content(run):
+
+def ranks_content(run: RunFiles) -> ReportContent:
     """Returns the `ReportContent` of a run's predictions.
 
     Args:

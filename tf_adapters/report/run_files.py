@@ -2,6 +2,8 @@
 
 import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.checks import check_known
@@ -17,6 +19,12 @@ from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
 from tf_adapters.runs import run_files
 from tf_adapters.runs import task_data
+
+if TYPE_CHECKING:
+    import os
+
+    from tf_adapters.tasks.task import Task
+
 
 # By default, the report covers the first of these splits with predictions.
 _PREFERRED = ("test", "validation")
@@ -39,17 +47,18 @@ class RunFiles:
     """
 
     folder: Path
-    result: dict
-    records: list
-    head: dict
+    result: dict[str, Any]
+    records: list[Any]
+    head: dict[str, Any]
     split: str | None = None
-    stored: predictions.Predictions | None = None
+    # `None` if the run has no predictions.
+    stored: predictions.Predictions | Any = None
     fields: tuple[str, ...] = ()
-    rows: list | None = None
+    rows: list[Any] | None = None
     lacks_rows: str = ""
 
     @property
-    def metrics(self):
+    def metrics(self) -> Any:
         """Dict of the split's metrics in the result.
 
         If the result has none, these are the metrics on validation.
@@ -60,7 +69,7 @@ class RunFiles:
         name = (self.split or "").removeprefix("transfer/")
         return part.get(name) or self.result.get("validation", {})
 
-    def label_names(self, count):
+    def label_names(self, count: int) -> list[str]:
         """Returns a list of class names.
 
         If no file of the run has class names, the names are numbers from 0.
@@ -68,11 +77,12 @@ class RunFiles:
         Args:
             count: Number of classes.
         """
-        names = self.stored.labels or self.head.get("labels") or ()
+        stored = self.stored.labels if self.stored else None
+        names = stored or self.head.get("labels") or ()
         return [str(n) for n in names] or [str(i) for i in range(count)]
 
 
-def read_run(folder, split=None):
+def read_run(folder: Any, split: str | None = None) -> "RunFiles":
     """Returns the `RunFiles` of a finished run, without rows.
 
     Args:
@@ -93,12 +103,12 @@ def read_run(folder, split=None):
         check_known("split with predictions", split, there)
     elif there:
         split = next((name for name in _PREFERRED if name in there), there[0])
-    stored = split and predictions.load_predictions(folder, split)
+    stored = predictions.load_predictions(folder, split) if split else None
     records = _records(folder, result)
     return RunFiles(folder, result, records, _head(folder), split, stored)
 
 
-def _result(folder):
+def _result(folder: Path) -> Any:
     if not (folder / "config.yaml").exists():
         raise ConfigError(
             f"{cut(folder)} is not a run folder: it has no config.yaml. Give "
@@ -119,7 +129,7 @@ def _result(folder):
     return result
 
 
-def _head(folder):
+def _head(folder: Path) -> dict[Any, Any]:
     """Returns a dict of the head's settings, empty if there is no adapter."""
     if not (folder / "adapter").is_dir():
         return {}
@@ -127,7 +137,7 @@ def _head(folder):
     return config["head"] or {}
 
 
-def _records(folder, result):
+def _records(folder: Path, result: dict[str, Any]) -> list[Any]:
     """Returns the records that the run logged.
 
     Tasks that trained together share a log, with metrics named
@@ -146,7 +156,7 @@ def _records(folder, result):
     return [_own(r, result["task"]) for r in records] if together else records
 
 
-def _own(record, task):
+def _own(record: dict[str, Any], task: "Task") -> dict[str, Any]:
     values = record.get("validation", {})
     own = {
         name.removeprefix(f"{task}/"): value
@@ -156,7 +166,9 @@ def _own(record, task):
     return {**record, "validation": own} if values else record
 
 
-def with_rows(run, data_dir=None):
+def with_rows(
+    run: RunFiles, data_dir: "str | os.PathLike[str] | None" = None
+) -> "RunFiles":
     """Returns `RunFiles` with the rows of its split, if they can be found.
 
     The rows are read again as the run read them. If they differ from the run's
@@ -186,7 +198,9 @@ def with_rows(run, data_dir=None):
     return dataclasses.replace(run, lacks_rows=f"{why}.")
 
 
-def _read_rows(run, data_dir):
+def _read_rows(
+    run: "RunFiles", data_dir: "str | os.PathLike[str] | None"
+) -> tuple[tuple[str, ...], Any]:
     """Returns the names of the texts in a row, and the rows of the split."""
     layer = resolve.load_for_one_machine(run.folder / "config.yaml")
     config = resolve.resolve_config(layer)
@@ -194,9 +208,10 @@ def _read_rows(run, data_dir):
         data = dataclasses.replace(config.data, data_dir=str(data_dir))
         config = dataclasses.replace(config, data=data)
     task = task_data.get_task(config)
-    if run.split.startswith("transfer/"):
+    split = run.split or ""
+    if split.startswith("transfer/"):
         languages = zero_shot_transfer.load_languages(task, config.data)
-        found = languages.get(run.split.removeprefix("transfer/"), ("", []))
+        found = languages.get(split.removeprefix("transfer/"), ("", []))
         return task.text_fields, found[1]
     found = splits.read_rows(task, config.data, config.seed)
-    return task.text_fields, found.get(run.split, [])
+    return task.text_fields, found.get(split, [])

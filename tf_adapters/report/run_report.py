@@ -3,8 +3,12 @@
 The report uses the files that the run stored, and does not load the model.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
@@ -26,6 +30,10 @@ from tf_adapters.report.content import cell_text
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs.left_files import REPORT
 from tf_adapters.tasks.output_kinds import KINDS
+
+if TYPE_CHECKING:
+    from tf_adapters.report.run_files import RunFiles
+
 
 # Dict from the kind of a row's label to a function, see `OutputKind`.
 _FINDERS = {
@@ -108,7 +116,7 @@ def describe(model_dir: str | Path, split: str | None = None) -> str:
     return "\n\n".join([*parts, *found.notes])
 
 
-def _on_screen(table):
+def _on_screen(table: ReportTable) -> str:
     rest = len(table.rows) - _MOST_LINES
     if rest <= 0:
         return as_text(table)
@@ -116,7 +124,7 @@ def _on_screen(table):
     return f"{as_text(first)}\n({rest:,} more in the report)"
 
 
-def _find(run):
+def _find(run: RunFiles) -> Any:
     """Returns the `ReportContent` about a run's predictions and training."""
     if run.stored is None:
         return ReportContent(
@@ -133,7 +141,7 @@ def _find(run):
     return dataclasses.replace(found, pictures=pictures, notes=notes)
 
 
-def _results(run):
+def _results(run: RunFiles) -> ReportTable:
     """Returns a table of the metrics in the result."""
     parts = {k: v for k, v in run.result.items() if k in ("validation", "test")}
     rows = [
@@ -144,20 +152,20 @@ def _results(run):
     return ReportTable("Scores", ("split", "metric", "value"), rows)
 
 
-def _title(run):
+def _title(run: RunFiles) -> Any:
     if run.stored is None:
         return run.result["task"]
     return f"{run.result['task']}: {len(run.stored):,} rows of {run.split}"
 
 
-def _title_of_page(run):
+def _title_of_page(run: RunFiles) -> str:
     """Returns the title, with the folder's name if the task's is different."""
     folder = run.folder.resolve().name
     title = _title(run)
     return title if folder == run.result["task"] else f"{title} ({folder})"
 
 
-def _write(run, found, folder):
+def _write(run: RunFiles, found: Any, folder: Path) -> dict[Any, Any]:
     for old in folder.glob("*.png"):
         old.unlink()
     paths = {"report": folder / "report.html"}
@@ -180,7 +188,7 @@ def _write(run, found, folder):
     return paths | {picture.name: path for picture, path in pictures}
 
 
-def _draw(pictures, folder):
+def _draw(pictures: Any, folder: Path) -> tuple[Any, ...]:
     """Draws pictures and saves them as PNG files.
 
     Returns:
@@ -200,7 +208,7 @@ def _draw(pictures, folder):
     return drawn, []
 
 
-def _surest(errors):
+def _surest(errors: Any) -> Any:
     """Returns a table of the first mistakes, which the page shows."""
     count = len(errors.rows)
     note = f"{min(count, _MOST_MISTAKES)} of {count:,}, all in errors.csv. "
@@ -216,7 +224,7 @@ _FACTS = ("encoder", "method", "seed", "trained_weights", "best_step")
 _FACTS += ("examples", "seconds", "commit", "device")
 
 
-def _facts(run):
+def _facts(run: RunFiles) -> ReportTable:
     facts = {key: run.result[key] for key in _FACTS if key in run.result}
     rows = [
         [key.replace("_", " "), _fact(value)] for key, value in facts.items()
@@ -226,6 +234,6 @@ def _facts(run):
     return ReportTable("The run", ("", "value"), rows)
 
 
-def _fact(value):
+def _fact(value: Any) -> str:
     # One decimal is enough for seconds.
     return f"{value:,.1f}" if isinstance(value, float) else cell_text(value)

@@ -1,5 +1,10 @@
 """Compares a run's scores with a trivial prediction's scores."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters import heads
 from tf_adapters.report.calibration import reliability
 from tf_adapters.report.content import Picture
@@ -7,10 +12,16 @@ from tf_adapters.report.content import ReportTable
 from tf_adapters.report.pictures import draw_calibration
 from tf_adapters.tasks.output_kinds import KINDS
 
+if TYPE_CHECKING:
+    from tf_adapters.report.run_files import RunFiles
+
+
 THIS_RUN = "this run"
 
 
-def table_of_scores(run, simplest, name, more=()):
+def table_of_scores(
+    run: RunFiles, simplest: Any, name: str, more: Any = ()
+) -> tuple[ReportTable, str]:
     """Returns the scores of a run and of a trivial prediction.
 
     Args:
@@ -40,7 +51,7 @@ def table_of_scores(run, simplest, name, more=()):
     return ReportTable("Scores", ("", *map(_in_words, names)), rows), note
 
 
-def _verdict(own, other, name):
+def _verdict(own: Any, other: Any, name: str) -> str:
     """Returns a note if a metric is no better than the trivial one's, or ""."""
     lower = [n for n in own if own[n] <= other[n]]
     if not lower:
@@ -51,11 +62,13 @@ def _verdict(own, other, name):
     return f"No better than {name}: {said}."
 
 
-def _in_words(metric):
+def _in_words(metric: str) -> str:
     return metric.replace("_f1", " F1").replace("_", " ")
 
 
-def calibration_of(right, probabilities, what, temperature=1.0):
+def calibration_of(
+    right: Any, probabilities: Any, what: str, temperature: float = 1.0
+) -> tuple[Any, ...]:
     """Returns the table and the picture of a calibration, each in a list.
 
     Args:

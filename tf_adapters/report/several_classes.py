@@ -1,5 +1,10 @@
 """The report on a multi-label run, with any number of classes for each text."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 import numpy as np
 from sklearn import metrics as sklearn_metrics
 
@@ -8,8 +13,11 @@ from tf_adapters.report import scores
 from tf_adapters.report.content import ReportContent
 from tf_adapters.report.content import ReportTable
 
+if TYPE_CHECKING:
+    from tf_adapters.report.run_files import RunFiles
 
-def several_classes_content(run):
+
+def several_classes_content(run: RunFiles) -> ReportContent:
     """Returns the `ReportContent` of a run's predictions.
 
     Args:
@@ -40,7 +48,7 @@ def several_classes_content(run):
     )
 
 
-def _of_each(right, predicted, names):
+def _of_each(right: Any, predicted: Any, names: list[str]) -> ReportTable:
     values = sklearn_metrics.precision_recall_fscore_support(
         right, predicted, zero_division=0
     )
@@ -53,7 +61,13 @@ def _of_each(right, predicted, names):
     )
 
 
-def _mistakes(run, right, predicted, names, probabilities):
+def _mistakes(
+    run: RunFiles,
+    right: Any,
+    predicted: Any,
+    names: list[str],
+    probabilities: Any,
+) -> ReportTable:
     """Returns a table of the rows with a wrong class.
 
     The rows are sorted by their most probable wrong decision, the highest
@@ -75,5 +89,5 @@ def _mistakes(run, right, predicted, names, probabilities):
     )
 
 
-def _set(there, names):
+def _set(there: Any, names: list[str]) -> str:
     return ", ".join(names[i] for i in np.flatnonzero(there)) or "none"

@@ -1,6 +1,10 @@
 """The report on a tagging run, with a tag for each word."""
 
+from __future__ import annotations
+
 import itertools
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from seqeval import metrics as seqeval_metrics
@@ -14,8 +18,11 @@ from tf_adapters.report.content import ReportContent
 from tf_adapters.report.content import ReportTable
 from tf_adapters.report.pictures import draw_entities
 
+if TYPE_CHECKING:
+    from tf_adapters.report.run_files import RunFiles
 
-def tags_content(run):
+
+def tags_content(run: RunFiles) -> ReportContent:
     """Returns the `ReportContent` of a run's predictions.
 
     Args:
@@ -23,12 +30,12 @@ def tags_content(run):
     """
     compared = run.stored.compared
     words = _words(compared)
-    right, predicted = ([word[i] for word in words] for i in (2, 3))
+    right: Any = [word[2] for word in words]
+    predicted: Any = [word[3] for word in words]
     names = _names(run, right, predicted)
     ids = {name: i for i, name in enumerate(names)}
-    right, predicted = (
-        np.array([ids[tag] for tag in tags]) for tags in (right, predicted)
-    )
+    right = np.array([ids[tag] for tag in right])
+    predicted = np.array([ids[tag] for tag in predicted])
     most = names[np.bincount(right).argmax()]
     table, note = scores.table_of_scores(
         run,
@@ -51,7 +58,7 @@ def tags_content(run):
     )
 
 
-def _words(compared):
+def _words(compared: dict[str, Any]) -> list[tuple[int, int, Any, Any, None]]:
     """Returns a list with a tuple for each word that has a tag.
 
     The tuple has the row, the word's position, the right tag, the predicted
@@ -69,7 +76,7 @@ def _words(compared):
     ]
 
 
-def _names(run, *tags):
+def _names(run: RunFiles, *tags: Any) -> list[str]:
     """Returns the tags in the head's order.
 
     Older files do not store this order. For these, sorts the tags that occur.
@@ -78,7 +85,7 @@ def _names(run, *tags):
     return names or sorted(set().union(*tags))
 
 
-def _entities(compared, names):
+def _entities(compared: dict[str, Any], names: list[str]) -> tuple[Any, ...]:
     """Returns two lists: one with a table of entities, one with a picture.
 
     The lists are empty if the tags do not mark entities.
@@ -106,19 +113,19 @@ def _entities(compared, names):
     return [ReportTable("Entities", header, rows, note)], [picture]
 
 
-def _mark_entities(names):
+def _mark_entities(names: list[str]) -> bool:
     """Returns whether tags mark entities, such as `B-PER`, `I-PER`, `O`."""
     return any(name.startswith(("B-", "I-")) for name in names)
 
 
-def _count(right, predicted):
+def _count(right: Any, predicted: Any) -> int:
     found = map(
         seqeval_metrics.sequence_labeling.get_entities, right + predicted
     )
     return sum(map(len, found))
 
 
-def _mistakes(run, words):
+def _mistakes(run: RunFiles, words: Any) -> ReportTable:
     wrong = [word for word in words if word[2] != word[3]]
     # Highest probability first. Without probabilities, keep the order.
     wrong.sort(key=lambda word: -(word[4] or 0))
@@ -131,7 +138,7 @@ def _mistakes(run, words):
     )
 
 
-def _word(run, row, place):
+def _word(run: RunFiles, row: int, place: Any) -> Any:
     if run.rows is None:
         return f"word {place}"
     (field,) = run.fields

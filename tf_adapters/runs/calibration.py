@@ -1,13 +1,21 @@
 """Fits the temperature of a run's head after its weights are trained."""
 
+from __future__ import annotations
+
 import dataclasses
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters import heads
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.heads.temperature import fit_temperature
 
+if TYPE_CHECKING:
+    from tf_adapters.heads.head import Head
+    from tf_adapters.runs.experiment import Experiment
 
-def check_calibration(head, settings):
+
+def check_calibration(head: Head, settings: dict[str, Any] | None) -> None:
     """Raises an error if `train.calibrate` does not suit a run.
 
     Args:
@@ -30,7 +38,7 @@ def check_calibration(head, settings):
         )
 
 
-def calibrate(experiment, validation):
+def calibrate(experiment: Experiment, validation: Any) -> Any:
     """Fits the head's temperature and returns the new predictions.
 
     Args:

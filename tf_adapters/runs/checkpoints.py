@@ -14,6 +14,7 @@ import logging
 import os
 from pathlib import Path
 import shutil
+from typing import Any
 
 import numpy as np
 import safetensors
@@ -44,10 +45,10 @@ class Checkpoint:
 
     step: int
     tensors: dict[str, np.ndarray]
-    state: dict
+    state: dict[str, Any]
 
 
-def save_checkpoint(folder, checkpoint):
+def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     """Writes a checkpoint and removes older ones.
 
     The new checkpoint and the newest complete one before it are kept.
@@ -70,7 +71,7 @@ def save_checkpoint(folder, checkpoint):
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _kept(folder, step):
+def _kept(folder: Path, step: int) -> list[Any]:
     """Returns the folders of the newest complete checkpoints up to a step.
 
     Checkpoints of later steps are excluded: the run resumed before them because
@@ -80,7 +81,7 @@ def _kept(folder, step):
     return [p for p in whole if int(p.name) <= step][:_KEPT]
 
 
-def _write_files(path, checkpoint):
+def _write_files(path: Path, checkpoint: Any) -> None:
     content = safetensors.numpy.save(checkpoint.tensors)
     _write(path / _TENSORS, content)
     state = {
@@ -95,12 +96,12 @@ def _write_files(path, checkpoint):
     _sync_folder(path)
 
 
-def _hash_of(state):
+def _hash_of(state: dict[str, Any]) -> str:
     """Returns a hash of the state that survives a round trip through JSON."""
     return hashlib.sha256(json.dumps(state).encode()).hexdigest()
 
 
-def _write(path, content):
+def _write(path: Path, content: Any) -> None:
     with path.open("wb") as file:
         file.write(content)
         file.flush()
@@ -108,7 +109,7 @@ def _write(path, content):
         os.fsync(file.fileno())
 
 
-def _sync_folder(path):
+def _sync_folder(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -116,7 +117,7 @@ def _sync_folder(path):
         os.close(descriptor)
 
 
-def _folders(folder):
+def _folders(folder: Path) -> list[Any]:
     """Returns the folders of all checkpoints, newest first."""
     if not Path(folder).is_dir():
         return []
@@ -124,7 +125,9 @@ def _folders(folder):
     return sorted(found, key=lambda path: int(path.name), reverse=True)
 
 
-def newest_checkpoint(folder, needs=None):
+def newest_checkpoint(
+    folder: Path, needs: dict[str, Any] | None = None
+) -> "Checkpoint | None":
     """Returns the newest complete `Checkpoint` of a run, or `None`.
 
     If a checkpoint is incomplete or damaged, logs a warning and tries the
@@ -148,7 +151,7 @@ def newest_checkpoint(folder, needs=None):
     return None
 
 
-def _read(path, needs):
+def _read(path: Path, needs: Any) -> "Checkpoint":
     state = read_json(path / _STATE)
     _check_state(state, int(path.name), needs)
     # The checkpoint of a whole encoder takes gigabytes.
@@ -162,7 +165,7 @@ def _read(path, needs):
     return Checkpoint(state["step"], tensors, state["state"])
 
 
-def _check_state(state, step, needs):
+def _check_state(state: dict[str, Any], step: int, needs: Any) -> None:
     """Raises an error if a `state.json` is incomplete or was changed.
 
     Version 0.1.0 did not store a hash of the state itself.

@@ -1,5 +1,10 @@
 """Checks that an adapter, an encoder and a configuration fit together."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters import heads
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
@@ -8,8 +13,12 @@ from tf_adapters.heads.windows import check_pools_windows
 from tf_adapters.models import saving
 from tf_adapters.tasks.output_kinds import KINDS
 
+if TYPE_CHECKING:
+    from tf_adapters.heads.head import Head
+    from tf_adapters.tasks.task import Task
 
-def check_labels(head, task, adapter):
+
+def check_labels(head: Head | None, task: Task, adapter: Any) -> None:
     """Raises an `AdapterError` if an adapter was trained on another task.
 
     Args:
@@ -38,7 +47,7 @@ def check_labels(head, task, adapter):
         )
 
 
-def check_windows(windows, task):
+def check_windows(windows: int, task: Task) -> None:
     """Raises a `UserError` if `data.windows` does not fit the task."""
     if windows == 1:
         return
@@ -51,7 +60,7 @@ def check_windows(windows, task):
         )
 
 
-def check_length(max_length, encoder, name):
+def check_length(max_length: int, encoder: Any, name: str) -> None:
     """Raises a `ConfigError` if an encoder cannot read `data.max_length`."""
     longest = getattr(encoder.backbone, "max_sequence_length", None)
     if longest is not None and max_length > longest:
@@ -61,7 +70,7 @@ def check_length(max_length, encoder, name):
         )
 
 
-def check_languages(named, evaluated, task):
+def check_languages(named: Any, evaluated: Any, task: Task) -> None:
     """Raises an error if a key of `language_adapters` is not a language.
 
     Without this check, a misspelled language would be evaluated with another

@@ -1,6 +1,10 @@
 """Finds out which run a folder already holds, and how far it got."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
@@ -13,6 +17,11 @@ from tf_adapters.runs import checkpoints
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs import run_files
 
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+    from tf_adapters.runs.checkpoints import Checkpoint
+
+
 CHECKPOINTS = "checkpoints"
 # The configuration that the user asked for, if the run's config.yaml differs.
 DECLARED = "declared.yaml"
@@ -20,7 +29,7 @@ DECLARED = "declared.yaml"
 _NEEDED_TO_RESUME = {"data_fingerprint": dict, "log_lines": int}
 
 
-def _differences(folder, config):
+def _differences(folder: Path, config: Config) -> list[Any]:
     """Compares a folder's run with `config`; returns a line per difference."""
     theirs = declared_config(folder)
     if theirs is None:
@@ -35,14 +44,16 @@ def _differences(folder, config):
     ]
 
 
-def resumable_checkpoint(folder):
+def resumable_checkpoint(folder: Path) -> Checkpoint | None:
     """Returns the newest complete `Checkpoint` in a run folder, or `None`."""
     return checkpoints.newest_checkpoint(
         Path(folder) / CHECKPOINTS, _NEEDED_TO_RESUME
     )
 
 
-def of_stopped_command(folder, config, data_fingerprint):
+def of_stopped_command(
+    folder: Any, config: Config, data_fingerprint: dict[str, Any]
+) -> Checkpoint | None:
     """Returns the `Checkpoint` of a stopped --overwrite command, or `None`.
 
     The same command resumes from this checkpoint and does not start over.
@@ -64,7 +75,7 @@ def of_stopped_command(folder, config, data_fingerprint):
         return None  # Another version wrote the configuration.
 
 
-def declared_config(folder):
+def declared_config(folder: Path) -> Config | None:
     """Returns the `Config` that a folder's run was started with, or `None`."""
     for name in (DECLARED, "config.yaml"):
         if (Path(folder) / name).exists():
@@ -72,7 +83,9 @@ def declared_config(folder):
     return None
 
 
-def finished_result(folder, config, data_fingerprint):
+def finished_result(
+    folder: Any, config: Config, data_fingerprint: dict[str, Any]
+) -> Any:
     """Returns the result of a finished run with this configuration, or `None`.
 
     Args:
@@ -105,7 +118,13 @@ def finished_result(folder, config, data_fingerprint):
     return result
 
 
-def find_checkpoint(folder, config, data_fingerprint, frozen, overwrite):
+def find_checkpoint(
+    folder: Path,
+    config: Config,
+    data_fingerprint: dict[str, Any],
+    frozen: Any,
+    overwrite: bool,
+) -> Checkpoint | None:
     """Returns the `Checkpoint` to resume a run from, or `None` for a new run.
 
     Args:
@@ -133,7 +152,9 @@ def find_checkpoint(folder, config, data_fingerprint, frozen, overwrite):
         return checkpoint
     _check_may_train(folder, config, data_fingerprint)
     checkpoint = resumable_checkpoint(folder)
-    changed = checkpoint and _changed(checkpoint, data_fingerprint, frozen)
+    if checkpoint is None:
+        return None
+    changed = _changed(checkpoint, data_fingerprint, frozen)
     if changed:
         raise ConfigError(
             f"{folder} holds a run that was stopped after step "
@@ -143,7 +164,7 @@ def find_checkpoint(folder, config, data_fingerprint, frozen, overwrite):
     return checkpoint
 
 
-def _changed(checkpoint, data_fingerprint, frozen):
+def _changed(checkpoint: Any, data_fingerprint: Any, frozen: Any) -> str:
     """Returns a text that says what changed since a checkpoint, or ""."""
     state = checkpoint.state
     names = []
@@ -159,7 +180,9 @@ def _changed(checkpoint, data_fingerprint, frozen):
     return " and ".join(names)
 
 
-def _check_may_train(folder, config, data_fingerprint):
+def _check_may_train(
+    folder: Path, config: Config, data_fingerprint: Any
+) -> None:
     """Raises an error if a folder has another run, or this run is finished."""
     differences = _differences(folder, config)
     if differences and _has_work(folder):
@@ -177,7 +200,7 @@ def _check_may_train(folder, config, data_fingerprint):
         )
 
 
-def _has_work(folder):
+def _has_work(folder: Path) -> bool:
     """Returns whether a run left anything that is worth keeping.
 
     A run that failed before its first step, for example because of a wrong
@@ -189,11 +212,11 @@ def _has_work(folder):
     return any(path.is_file() and path.stat().st_size > 0 for path in left)
 
 
-def _flat(config):
+def _flat(config: Config) -> dict[str, Any]:
     return dataclass_config.flatten(resolve.to_dict(config))
 
 
-def folder_of_task(folder, task):
+def folder_of_task(folder: Path, task: Any) -> Path:
     """Returns a task's own run folder.
 
     Args:
@@ -208,7 +231,7 @@ def folder_of_task(folder, task):
     return own if (own / "config.yaml").exists() else Path(folder)
 
 
-def read_result(folder):
+def read_result(folder: Path) -> Any:
     """Returns the `result.json` of a run folder, or `None` if it is missing.
 
     A run writes `result.json` when it finishes.
@@ -227,7 +250,7 @@ def read_result(folder):
     return result
 
 
-def damaged_result(folder, reason):
+def damaged_result(folder: Path, reason: Any) -> ConfigError:
     """Returns the `ConfigError` to raise for a damaged `result.json`."""
     return ConfigError(
         f"{Path(folder) / 'result.json'} is damaged: {reason}. Copy it again "

@@ -1,6 +1,10 @@
 """The encoder, model and trainer of a run, and what they compute."""
 
+from __future__ import annotations
+
 import dataclasses
+from typing import TYPE_CHECKING
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -15,6 +19,7 @@ from tf_adapters.interop import stored_adapter
 from tf_adapters.models import composed_model
 from tf_adapters.models import fusion_model
 from tf_adapters.models import saving
+from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.adapter_model import adapt
 from tf_adapters.models.composition import Stack
 from tf_adapters.runs import compatibility
@@ -22,6 +27,13 @@ from tf_adapters.runs import hub_members
 from tf_adapters.runs import pretraining_task
 from tf_adapters.runs import strategies
 from tf_adapters.training.trainer import Trainer
+
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+    from tf_adapters.data.examples import Examples
+    from tf_adapters.heads.head import Head
+    from tf_adapters.runs.run_folder import RunFolder
+    from tf_adapters.tasks.task import Task
 
 
 class Experiment:
@@ -41,13 +53,13 @@ class Experiment:
 
     def __init__(
         self,
-        config,
-        task,
-        adapter=None,
-        sibling=None,
-        train_rows=None,
-        strategy=None,
-    ):
+        config: Config,
+        task: Task,
+        adapter: Any = None,
+        sibling: Experiment | None = None,
+        train_rows: list[dict[str, Any]] | None = None,
+        strategy: tf.distribute.Strategy | None = None,
+    ) -> None:
         self.config = config
         self.task = task
         compatibility.check_languages(
@@ -64,12 +76,12 @@ class Experiment:
             self.tokenizer, self.packer = sibling.tokenizer, sibling.packer
         with self.strategy.scope():
             if adapter is None:
-                self.model = self._make_model(train_rows)
+                self.model: AdapterModel = self._make_model(train_rows)
             else:
                 self.model = self._load_model(adapter)
         self.trainer = self.trainer_of(self.model, self._trained())
 
-    def _load_encoder(self):
+    def _load_encoder(self) -> None:
         name, max_length = self.config.encoder, self.config.data.max_length
         with self.strategy.scope():
             self.encoder, self.tokenizer = load_encoder(
@@ -84,13 +96,13 @@ class Experiment:
         self.packer.progress_title = "tokenizing"
 
     @property
-    def _model_options(self):
+    def _model_options(self) -> dict[str, Any]:
         return {
             "use_encoder_dropout": self.config.train.encoder_dropout,
             "remat": self.config.train.remat,
         }
 
-    def _load_model(self, adapter):
+    def _load_model(self, adapter: Any) -> AdapterModel:
         """Returns the model in an adapter folder."""
         hub_members.check_are_here(self.config)
         # If the adapter below has moved, loading finds it by itself.
@@ -109,19 +121,21 @@ class Experiment:
         model.leave_out(self.config.method.leave_out)
         return model
 
-    def _with_settings(self, head):
+    def _with_settings(self, head: Any) -> Head:
         """Returns a trained head with this run's inference settings."""
         settings = head_settings(self.config, self.task)
         own = {k: v for k, v in settings.items() if k in head.at_inference}
         return heads.from_config({**heads.to_config(head), **own})
 
-    def _make_model(self, train_rows):
+    def _make_model(self, train_rows: list[dict[str, Any]] | None) -> Any:
         """Returns a new model, on top of other adapters if any are named."""
         method, options = self.config.method, self._model_options
         head = self._make_head(train_rows)
         if self.config.stack_on:
             stack = Stack(self.config.stack_on, method)
-            model = composed_model.compose(self.encoder, stack, head, **options)
+            model: Any = composed_model.compose(
+                self.encoder, stack, head, **options
+            )
         elif isinstance(method, methods.Fusion):
             model = fusion_model.fuse(self.encoder, method, head, **options)
         else:
@@ -130,7 +144,7 @@ class Experiment:
             saving.start_from(model, self.config.init_adapter)
         return model
 
-    def trainer_of(self, model, trained=None):
+    def trainer_of(self, model: AdapterModel, trained: Any = None) -> Trainer:
         """Returns a `Trainer` of a model, with the settings of this run.
 
         Args:
@@ -147,7 +161,7 @@ class Experiment:
             trained,
         )
 
-    def _trained(self):
+    def _trained(self) -> Any:
         """Returns a dict from names to the variables to train.
 
         Pretraining with `pretrain.adapters_only` trains the adapters alone.
@@ -165,12 +179,14 @@ class Experiment:
         adapters = {id(variable) for variable in groups.get("adapters", ())}
         return {n: v for n, v in trained.items() if id(v) in adapters}
 
-    def _make_head(self, train_rows):
+    def _make_head(self, train_rows: list[dict[str, Any]] | None) -> Head:
         settings = head_settings(self.config, self.task)
         head = heads.for_task(self.task, self.encoder, **settings)
         return head if train_rows is None else head.for_rows(train_rows)
 
-    def examples(self, rows, labeled=True):
+    def examples(
+        self, rows: list[dict[str, Any]], labeled: bool = True
+    ) -> Examples:
         """Returns encoded rows as `Examples`.
 
         Args:
@@ -182,11 +198,15 @@ class Experiment:
         )
         return pipeline.to_tensors(encoded)
 
-    def examples_by_split(self, rows):
+    def examples_by_split(
+        self, rows: dict[str, list[dict[str, Any]]]
+    ) -> dict[str, Examples]:
         """Encodes a dict from split to rows; returns a dict of `Examples`."""
         return {split: self.examples(rows[split]) for split in rows}
 
-    def transfer(self, languages, run=None):
+    def transfer(
+        self, languages: dict[str, Any], run: RunFolder | None = None
+    ) -> dict[str, Any]:
         """Evaluates the model in other languages.
 
         Args:
@@ -210,21 +230,21 @@ class Experiment:
         self._stack_on(None)
         return zero_shot_transfer.summarize(self.task, metrics)
 
-    def _stack_on(self, language):
+    def _stack_on(self, language: Any) -> None:
         """Puts the language's adapter, if any, below the trained adapter."""
         adapters = self.config.language_adapters
         if adapters:
             own = adapters.get(language, self.config.stack_on)
             composed_model.swap_adapters(self.model, own)
 
-    def predict(self, rows):
+    def predict(self, rows: list[dict[str, Any]]) -> list[Any]:
         """Returns a prediction for each row, as a dict; see `Head.decode`."""
         examples = self.examples(rows, labeled=False)
         outputs = self.trainer.predict(examples, "predicting")
         return self.model.head.decode(outputs, examples.source)
 
 
-def head_settings(config, task):
+def head_settings(config: Config, task: Task) -> dict[Any, Any]:
     """Returns a dict of the head's fields that a configuration sets."""
     known = {
         "stride": config.data.doc_stride,
@@ -242,7 +262,7 @@ def head_settings(config, task):
     return own | ({} if task.kind.is_pretraining else config.head or {})
 
 
-def _make_deterministic(config):
+def _make_deterministic(config: Config) -> None:
     # On CPUs, runs are reproducible without this. It would take 10% more time.
     gpus = tf.config.list_physical_devices("GPU")
     if config.train.deterministic and gpus:

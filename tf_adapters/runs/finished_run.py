@@ -1,8 +1,12 @@
 """Loads a finished run, to evaluate it, to predict, or to export it."""
 
+from __future__ import annotations
+
 import dataclasses
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import DataError
@@ -17,10 +21,19 @@ from tf_adapters.runs import pretraining_task
 from tf_adapters.runs import task_data
 from tf_adapters.runs.experiment import Experiment
 
+if TYPE_CHECKING:
+    import os
+
+    from tf_adapters.config.settings import Config
+    from tf_adapters.tasks.task import Task
+
+
 _LOGGER = logging.getLogger(__name__)
 
 
-def load_finished_run(config, task, model_dir):
+def load_finished_run(
+    config: Config, task: Task, model_dir: str | os.PathLike[str]
+) -> Experiment:
     """Returns an `Experiment` with a finished run's adapter.
 
     Args:
@@ -42,7 +55,9 @@ def load_finished_run(config, task, model_dir):
     return Experiment(config, task, Path(model_dir) / "adapter")
 
 
-def load_to_export(config, model_dir):
+def load_to_export(
+    config: Config, model_dir: str | os.PathLike[str]
+) -> Experiment:
     """Returns an `Experiment` to export a run from, without loading its data.
 
     The model is on one device. The class names come from the adapter.
@@ -57,7 +72,9 @@ def load_to_export(config, model_dir):
     )
 
 
-def evaluate_run(config, model_dir):
+def evaluate_run(
+    config: Config, model_dir: str | os.PathLike[str]
+) -> dict[Any, Any]:
     """Evaluates a run's adapter on the validation and test splits.
 
     If the run was trained with these settings and data, predictions that its
@@ -90,7 +107,12 @@ def evaluate_run(config, model_dir):
     return metrics
 
 
-def _complete(model_dir, split, head, compared):
+def _complete(
+    model_dir: str | os.PathLike[str],
+    split: str,
+    head: Any,
+    compared: dict[str, Any],
+) -> None:
     """Stores predictions that a run lacks; logs a warning if it cannot."""
     try:
         predictions.complete_predictions(model_dir, split, head, compared)
@@ -98,7 +120,11 @@ def _complete(model_dir, split, head, compared):
         _LOGGER.warning("Predictions were not stored: %s", cut(error))
 
 
-def _is_own(config, model_dir, rows):
+def _is_own(
+    config: Config,
+    model_dir: str | os.PathLike[str],
+    rows: dict[str, list[dict[str, Any]]],
+) -> bool:
     """Returns whether a run finished with these settings and data."""
     try:
         fingerprints = sampling.fingerprints(rows)

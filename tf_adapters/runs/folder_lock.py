@@ -1,15 +1,24 @@
 """Locks a run folder, so that one process at a time writes to it."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 import filelock
 
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
 # The process that trains in the folder holds the lock on this file.
 LOCK = ".lock"
 
 
-def lock_folder(folder):
+def lock_folder(folder: Path) -> Any:
     """Acquires and returns the lock of a run folder.
 
     The process holds the lock until it calls `release` or ends.

@@ -5,13 +5,22 @@ not downloaded when the run is evaluated, used or exported. Adapters are read
 only if they are in the Hub's cache, or if the user's own command names them.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.interop import hub
 from tf_adapters.interop import hub_address
 
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
 
-def fetch_named(layers):
+
+def fetch_named(layers: Sequence[Any]) -> None:
     """Downloads the Hub adapters that a command names.
 
     Args:
@@ -22,7 +31,7 @@ def fetch_named(layers):
             hub.pull(address)
 
 
-def check_are_here(config):
+def check_are_here(config: Config) -> None:
     """Raises an error if a run needs Hub adapters that are not in the cache.
 
     Args:
@@ -48,14 +57,14 @@ def check_are_here(config):
         )
 
 
-def _adapters_of(method):
+def _adapters_of(method: Any) -> Any:
     # Before a command imports Keras, the method is still a dict.
     return (
         method.get("adapters") if isinstance(method, dict) else method.adapters
     )
 
 
-def _addresses(settings):
+def _addresses(settings: Any) -> list[tuple[str, Any]]:
     """Returns pairs of a setting's key and a Hub address in its value."""
     flat = dataclass_config.flatten(settings)
     return [
@@ -68,7 +77,7 @@ def _addresses(settings):
     ]
 
 
-def _flags(named):
+def _flags(named: Any) -> Any:
     members = [a for key, a in named if key == "method.adapters"]
     if members:
         yield f"--adapters={','.join(members)}"

@@ -1,6 +1,9 @@
 """Checks and removes files in a run folder before a new run starts."""
 
+from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tf_adapters.common import own_files
 from tf_adapters.common.adapter_folder import CONFIG_FILE
@@ -26,7 +29,7 @@ _REMOVED = (
 )
 
 
-def check_folders(folder, tasks):
+def check_folders(folder: Path, tasks: Sequence[str]) -> None:
     """Raises an error if a subfolder that a run writes to is a link.
 
     Args:
@@ -41,7 +44,7 @@ def check_folders(folder, tasks):
         own_files.check_folder(folder / name)
 
 
-def check_is_a_runs(folder):
+def check_is_a_runs(folder: Path) -> None:
     """Raises a `ConfigError` if a run would remove files that no run wrote."""
     if (folder / "config.yaml").exists():
         return
@@ -54,7 +57,7 @@ def check_is_a_runs(folder):
             )
 
 
-def remove_run(folder):
+def remove_run(folder: Path) -> None:
     """Removes the files of an earlier run, so that two runs never mix."""
     # The log is last: while it exists, the folder still counts as a run.
     names = ("result.json", "error.txt", *_REMOVED, "metrics.jsonl")
@@ -62,7 +65,7 @@ def remove_run(folder):
         own_files.remove(folder / name)
 
 
-def remove_tables(folder, paths):
+def remove_tables(folder: Path, paths: Iterable[Any]) -> None:
     """Removes tables of an earlier run that the new run does not read.
 
     Args:
@@ -75,7 +78,7 @@ def remove_tables(folder, paths):
             own_files.remove(path)
 
 
-def remove_rests(folder):
+def remove_rests(folder: Path) -> None:
     """Removes partial files of a process that was killed while saving.
 
     This includes a partly removed adapter folder. It no longer looks like an

@@ -1,10 +1,14 @@
 """Merges adapters and writes a run folder with the merged adapter."""
 
+from collections.abc import Callable
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 import functools
 from pathlib import Path
 import time
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +28,14 @@ from tf_adapters.runs.experiment import Experiment
 from tf_adapters.runs.run_folder import RunFolder
 from tf_adapters.runs.run_folder import frozen_weights
 from tf_adapters.training.mean_loss import mean_loss
+
+if TYPE_CHECKING:
+    import os
+
+    from tf_adapters.config.settings import Config
+    from tf_adapters.data.examples import Examples
+    from tf_adapters.models.adapter_model import AdapterModel
+
 
 SEARCH = "search"
 
@@ -64,13 +76,15 @@ class MergeTarget:
             folder in the run's configuration.
     """
 
-    def __init__(self, folder, data_dir=None):
+    def __init__(
+        self, folder: Path, data_dir: "str | os.PathLike[str] | None" = None
+    ) -> None:
         self.config = _config_of(folder, data_dir)
         self.data = task_data.load_task_data(self.config)
         plain = dataclasses.replace(self.config, method=methods.HeadOnly())
         self.base = Experiment(plain, self.data.task)
 
-    def examples(self, count=None):
+    def examples(self, count: int | None = None) -> "Examples":
         """Returns all validation examples, or `count` training examples."""
         if count is None:
             return self.base.examples(self.data.rows["validation"])
@@ -80,7 +94,13 @@ class MergeTarget:
         )
 
 
-def merge_runs(adapters, model_dir, settings, target=None, overwrite=False):
+def merge_runs(
+    adapters: Sequence[Any],
+    model_dir: Any,
+    settings: Any,
+    target: Any = None,
+    overwrite: bool = False,
+) -> dict[str, Any]:
     """Merges adapters, writes a run folder, and returns the result.
 
     The folder can be evaluated, used and exported like any run folder. The
@@ -140,7 +160,9 @@ def merge_runs(adapters, model_dir, settings, target=None, overwrite=False):
     return result
 
 
-def _check_folder(model_dir, adapters, overwrite):
+def _check_folder(
+    model_dir: "str | os.PathLike[str]", adapters: Any, overwrite: bool
+) -> None:
     folder = Path(model_dir).resolve()
     places = [folder, folder / "adapter"]
     if any(Path(adapter).resolve() in places for adapter in adapters):
@@ -155,7 +177,9 @@ def _check_folder(model_dir, adapters, overwrite):
         )
 
 
-def _config_of(target, data_dir):
+def _config_of(
+    target: Any, data_dir: "str | os.PathLike[str] | None"
+) -> "Config":
     """Returns the configuration of the run that the merged adapter is for."""
     path = Path(target or "") / "config.yaml"
     if not path.is_file():
@@ -172,7 +196,9 @@ def _config_of(target, data_dir):
     return resolve.with_absolute_paths(dataclasses.replace(config, data=data))
 
 
-def _merge(adapters, settings, target):
+def _merge(
+    adapters: Any, settings: Any, target: Any
+) -> "tuple[Any, AdapterModel]":
     """Returns the weights and the merged `AdapterModel`."""
     encoder, inputs, weights = target.base.encoder, None, settings.weights
     if weights == SEARCH:
@@ -198,18 +224,18 @@ def _merge(adapters, settings, target):
     return weights, model
 
 
-def _loss_on(examples, target):
+def _loss_on(examples: Any, target: Any) -> Callable[..., Any]:
     """Returns a function that computes a model's mean loss on examples."""
     trainer_of = functools.cache(target.base.trainer_of)
 
-    def loss(model):
+    def loss(model: Any) -> Any:
         outputs = trainer_of(model).predict(examples)
         return mean_loss(model.head, outputs, examples)
 
     return loss
 
 
-def _as_one_batch(examples):
+def _as_one_batch(examples: Any) -> dict[str, Any]:
     examples = dataclasses.replace(examples, targets=None, masking=None)
     batch = batch_plan.Batch(
         np.arange(len(examples)), int(examples.lengths.max())
@@ -218,7 +244,9 @@ def _as_one_batch(examples):
     return encoder_inputs(features)
 
 
-def _description(adapters, settings, head_of, weights, model):
+def _description(
+    adapters: Any, settings: Any, head_of: Any, weights: Any, model: Any
+) -> dict[str, Any]:
     """Returns a dict about the merge, for the adapter folder and the result."""
     return {
         "how": settings.how,

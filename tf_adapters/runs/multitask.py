@@ -1,7 +1,11 @@
 """A run of several tasks: `train.py --method=multitask --tasks=a,b`."""
 
+from __future__ import annotations
+
 import contextlib
 import time
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import task as config_task
@@ -19,8 +23,21 @@ from tf_adapters.training.loop import Loop
 from tf_adapters.training.multitask_trainer import MultiTaskTrainer
 from tf_adapters.training.multitask_trainer import of_task
 
+if TYPE_CHECKING:
+    import os
 
-def train_multitask(config, data, model_dir, test=True, overwrite=False):
+    import tensorflow as tf
+
+    from tf_adapters.config.settings import Config
+
+
+def train_multitask(
+    config: Config,
+    data: dict[str, Any],
+    model_dir: str | os.PathLike[str],
+    test: bool = True,
+    overwrite: bool = False,
+) -> dict[Any, Any]:
     """Trains several tasks together and writes their run folders.
 
     Args:
@@ -94,7 +111,12 @@ def train_multitask(config, data, model_dir, test=True, overwrite=False):
             return folders.save_results(outcome, results, seconds)
 
 
-def _fit(experiments, model, folders, examples):
+def _fit(
+    experiments: dict[str, Experiment],
+    model: Any,
+    folders: MultitaskFolders,
+    examples: Any,
+) -> tuple[dict[str, Any], Any]:
     """Trains; returns the summary of `Loop.run` and the predictions."""
     config = folders.config
     trainers = {name: e.trainer for name, e in experiments.items()}
@@ -117,7 +139,12 @@ def _fit(experiments, model, folders, examples):
         return loop.run(), loop.predictions
 
 
-def _results(experiments, model, folders, outcome):
+def _results(
+    experiments: dict[str, Experiment],
+    model: Any,
+    folders: MultitaskFolders,
+    outcome: Any,
+) -> dict[Any, dict[str, Any]]:
     """Returns a dict from task to its result, without the test splits."""
     return {
         name: {
@@ -135,7 +162,9 @@ def _results(experiments, model, folders, outcome):
     }
 
 
-def _make_experiments(config, data, strategy):
+def _make_experiments(
+    config: Config, data: Any, strategy: tf.distribute.Strategy
+) -> dict[Any, Any]:
     experiments, sibling = {}, None
     for name, own in config_task.by_task(config).items():
         sibling = Experiment(

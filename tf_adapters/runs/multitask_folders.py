@@ -1,8 +1,12 @@
 """The run folders of tasks that train together."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.config import task as config_task
 from tf_adapters.data.rows.splits import EVALUATED
@@ -12,6 +16,14 @@ from tf_adapters.runs import run_folder_of_workers
 from tf_adapters.runs.run_folder import frozen_weights
 from tf_adapters.training import workers
 from tf_adapters.training.multitask_trainer import of_task
+
+if TYPE_CHECKING:
+    import os
+
+    import tensorflow as tf
+
+    from tf_adapters.config.settings import Config
+    from tf_adapters.models.multitask_model import MultiTaskModel
 
 
 class MultitaskFolders:
@@ -27,8 +39,14 @@ class MultitaskFolders:
     """
 
     def __init__(
-        self, strategy, model_dir, config, model, fingerprints, overwrite
-    ):
+        self,
+        strategy: tf.distribute.Strategy,
+        model_dir: str | os.PathLike[str],
+        config: Config,
+        model: MultiTaskModel,
+        fingerprints: dict[str, Any],
+        overwrite: bool,
+    ) -> None:
         self.strategy = strategy
         self.model = model
         self.config = config
@@ -62,7 +80,7 @@ class MultitaskFolders:
             self._log_to_tasks(record)
         run_facts.print_weights(model, self.whole)
 
-    def _open_run(self, *arguments, **options):
+    def _open_run(self, *arguments: Any, **options: Any) -> Any:
         """Opens a run folder. If that fails, releases those opened before."""
         try:
             run = run_folder_of_workers.open_run(
@@ -74,22 +92,22 @@ class MultitaskFolders:
         self._opened.callback(run.close)
         return run
 
-    def close(self):
+    def close(self) -> None:
         """Releases all folders, so that another process may use them."""
         self._opened.close()
 
-    def log(self, record):
+    def log(self, record: dict[str, Any]) -> None:
         """Logs a record of the whole run, and validation metrics by task."""
         self.whole.log(record)
         self._log_to_tasks(record)
 
-    def _log_to_tasks(self, record):
+    def _log_to_tasks(self, record: dict[str, Any]) -> None:
         for name, folder in self.tasks.items():
             if "validation" in record:
                 own = {"validation": of_task(record["validation"], name)}
                 folder.log({**record, **own})
 
-    def save_best(self, values):
+    def save_best(self, values: dict[str, Any]) -> None:
         """Saves the encoder, if it is trained, and the adapter of each task.
 
         Args:
@@ -114,7 +132,9 @@ class MultitaskFolders:
             )
         remote_folder.copy_to_address(self.whole.folder)
 
-    def save_results(self, outcome, results, seconds):
+    def save_results(
+        self, outcome: Any, results: Any, seconds: float
+    ) -> dict[Any, Any]:
         """Writes a `result.json` for each task and for the whole run.
 
         Returns:

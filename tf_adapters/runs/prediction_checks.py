@@ -1,11 +1,12 @@
 """Checks the lists of stored predictions before they are used."""
 
 import types
+from typing import Any
 
 from tf_adapters.common.errors import UserError
 
 
-def check_lists(compared):
+def check_lists(compared: dict[str, Any]) -> None:
     """Raises an error unless all lists are valid and have the same length."""
     lengths = {name: len(_checked(name, compared)) for name in compared}
     if not lengths["target"] or len(set(lengths.values())) > 1:
@@ -16,7 +17,7 @@ def check_lists(compared):
     lengths["predicted"]  # Like "target", this list must exist.
 
 
-def _checked(name, compared):
+def _checked(name: str, compared: dict[str, Any]) -> list[Any]:
     """Returns a list after checking that its entries have one valid type.
 
     Valid types are numbers, texts and lists.
@@ -29,11 +30,13 @@ def _checked(name, compared):
     return values
 
 
-def _kind(value, inner=(int, float, str, list)):
+def _kind(
+    value: Any, inner: tuple[type, ...] = (int, float, str, list)
+) -> type:
     kind = float if isinstance(value, int) else type(value)
     if kind is float:
         float(value)  # JSON allows integers that no array can hold.
-    elif kind is list:
+    elif isinstance(value, list):
         for one in value:
             _kind(one, inner=(int, float, str, types.NoneType))
     if not isinstance(value, inner):

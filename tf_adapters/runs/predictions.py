@@ -5,12 +5,16 @@ classes, if there are any, and lists with one entry per row. The metrics of the
 result can be recomputed from these lists, without the model or the data.
 """
 
+from collections.abc import Iterator
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 import gzip
 import io
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 import zlib
 
 from tf_adapters import heads
@@ -25,6 +29,10 @@ from tf_adapters.common.text_files import read_file
 from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import prediction_checks
+
+if TYPE_CHECKING:
+    from tf_adapters.heads.head import Head
+
 
 FOLDER = "predictions"
 # Bytes of JSON. A million texts with two classes take about four million.
@@ -45,19 +53,19 @@ class Predictions:
     """
 
     head: str
-    compared: dict
+    compared: dict[str, Any]
     path: Path
     labels: tuple[str, ...] = ()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.compared["predicted"])
 
-    def metrics(self, names):
+    def metrics(self, names: Sequence[str]) -> dict[Any, Any]:
         """Returns a dict from each metric in `names` to its value."""
         with errors_as_damage(self.path):
             return heads.HEADS[self.head].score(names, self.compared)
 
-    def are_right(self):
+    def are_right(self) -> list[Any]:
         """Returns a list of booleans: whether each prediction is right."""
         pairs = zip(
             self.compared["target"], self.compared["predicted"], strict=True
@@ -66,7 +74,7 @@ class Predictions:
 
 
 @contextlib.contextmanager
-def errors_as_damage(path):
+def errors_as_damage(path: Path) -> Iterator[None]:
     """Turns errors into a `DataError` that names the damaged file."""
     try:
         yield
@@ -84,7 +92,9 @@ _ERRORS = (ArithmeticError, EOFError, LookupError, OSError, TypeError)
 _ERRORS += (AttributeError, ValueError, zlib.error)
 
 
-def save_predictions(run_folder, split, head, compared):
+def save_predictions(
+    run_folder: Path, split: str, head: "Head", compared: dict[str, Any]
+) -> None:
     """Writes the predictions for a split.
 
     Predictions with more than 64 MiB of JSON are not stored, and a line is
@@ -112,14 +122,16 @@ def save_predictions(run_folder, split, head, compared):
     own_files.replace_file(path, gzip.compress(content, mtime=0))
 
 
-def _lists(compared):
+def _lists(compared: dict[str, Any]) -> dict[str, Any]:
     return {
         name: values if isinstance(values, list) else values.tolist()
         for name, values in compared.items()
     }
 
 
-def complete_predictions(run_folder, split, head, compared):
+def complete_predictions(
+    run_folder: Any, split: str, head: Any, compared: dict[str, Any]
+) -> None:
     """Stores predictions for a split, or adds lists to stored predictions.
 
     Stored predictions that differ from the new ones are kept, because the
@@ -133,7 +145,7 @@ def complete_predictions(run_folder, split, head, compared):
         save_predictions(run_folder, split, head, compared)
 
 
-def load_predictions(run_folder, split):
+def load_predictions(run_folder: Path, split: str) -> "Predictions | None":
     """Returns a run's `Predictions` for a split, or `None` if there are none.
 
     Args:
@@ -159,7 +171,7 @@ def load_predictions(run_folder, split):
     return Predictions(head, compared, path, labels)
 
 
-def _unpacked(content):
+def _unpacked(content: Any) -> bytes:
     """Returns decompressed bytes; raises a `UserError` if they are too many.
 
     Gzip may compress by a factor of a thousand.
@@ -171,7 +183,7 @@ def _unpacked(content):
     return unpacked
 
 
-def stored_splits(run_folder):
+def stored_splits(run_folder: Path) -> list[str]:
     """Returns the splits with stored predictions, sorted by name."""
     folder = Path(run_folder) / FOLDER
     return sorted(
@@ -180,11 +192,11 @@ def stored_splits(run_folder):
     )
 
 
-def _path(run_folder, split):
+def _path(run_folder: Path, split: str) -> Path:
     return Path(run_folder) / FOLDER / f"{split}{_ENDING}"
 
 
-def recompute_metrics(run_folder):
+def recompute_metrics(run_folder: Path) -> dict[Any, Any]:
     """Computes a run's metrics again from its stored predictions.
 
     Args:
@@ -211,7 +223,7 @@ def recompute_metrics(run_folder):
     return metrics
 
 
-def _by_split(result):
+def _by_split(result: dict[str, Any]) -> dict[str, Any]:
     languages = result.get("transfer", {}).get("languages", {})
     return {
         **{s: result[s] for s in EVALUATED if s in result},

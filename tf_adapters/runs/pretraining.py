@@ -7,8 +7,13 @@ pretraining). The pretraining is a separate run in its own folder, so that a
 stopped command can resume it.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 import dataclasses
 import math
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters import methods
 from tf_adapters.common.errors import ConfigError
@@ -19,8 +24,17 @@ from tf_adapters.runs import strategies
 from tf_adapters.runs import training_run
 from tf_adapters.tasks.output_kinds import KINDS
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-def train_pretraining(config, data, folder, overwrite=False):
+    from tf_adapters.config.settings import Config
+    from tf_adapters.runs.task_data import TaskData
+    from tf_adapters.tasks.task import Task
+
+
+def train_pretraining(
+    config: Config, data: TaskData, folder: Path, overwrite: bool = False
+) -> Config:
     """Pretrains, unless an earlier process did so, and prints the loss.
 
     Args:
@@ -65,7 +79,7 @@ def train_pretraining(config, data, folder, overwrite=False):
     return dataclasses.replace(config, init_adapter=str(folder))
 
 
-def _check(config):
+def _check(config: Config) -> None:
     if isinstance(config.method, methods.HeadOnly):
         raise _nothing_to_carry_over()
     if config.init_adapter:
@@ -75,7 +89,7 @@ def _check(config):
         )
 
 
-def _config(config, num_texts):
+def _config(config: Config, num_texts: int) -> Config:
     """Returns the configuration of the pretraining's own run."""
     steps, size = config.pretrain.steps, config.pretrain.batch_size
     settings = dataclasses.replace(
@@ -93,7 +107,7 @@ def _config(config, num_texts):
     return dataclasses.replace(config, train=settings, data=data)
 
 
-def _nothing_to_carry_over():
+def _nothing_to_carry_over() -> ConfigError:
     return ConfigError(
         "Pretraining trains the method's weights without its head, but with "
         "these settings the method has no other weights. Leave "
@@ -102,7 +116,7 @@ def _nothing_to_carry_over():
     )
 
 
-def preparation_of(task, config):
+def preparation_of(task: Task, config: Config) -> Callable[..., Any] | None:
     """Returns a function to call with a run's model before training, or `None`.
 
     Runs whose task is to predict hidden tokens, such as the training of a
@@ -114,7 +128,7 @@ def preparation_of(task, config):
     return lambda model: _load_head(model, config)
 
 
-def _load_head(model, config):
+def _load_head(model: Any, config: Config) -> bool:
     if masked_lm_heads.load_masked_lm_head(model, config.encoder):
         print("The checkpoint's own head for masked tokens is trained further.")
         return True
@@ -125,7 +139,7 @@ def _load_head(model, config):
     return False
 
 
-def _prepare(model, config):
+def _prepare(model: Any, config: Config) -> None:
     own_head = {variable.path for variable in model.head_layer.weights}
     if own_head.issuperset(model.trained_variables()):
         raise _nothing_to_carry_over()
@@ -136,7 +150,7 @@ def _prepare(model, config):
     _check_adapters_only(model, config.encoder, has_head)
 
 
-def _check_adapters_only(model, encoder, has_head):
+def _check_adapters_only(model: Any, encoder: Any, has_head: Any) -> None:
     """Prints what `pretrain.adapters_only` trains, or raises an error.
 
     Raises:

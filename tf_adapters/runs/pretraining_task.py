@@ -1,27 +1,36 @@
 """The task of pretraining: predicting hidden tokens in another task's texts."""
 
+from __future__ import annotations
+
 import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.tasks.output_kinds import KINDS
 
+if TYPE_CHECKING:
+    import os
+
+    from tf_adapters.tasks.task import Task
+
+
 _HEAD = "masked_lm"
 
 
-def pretraining_task_of(task):
+def pretraining_task_of(task: Task) -> Task:
     """Returns the task of predicting hidden tokens in the texts of `task`."""
     return dataclasses.replace(
         task, head=_HEAD, labels=(), metrics=KINDS[_HEAD].metrics
     )
 
 
-def predicts_hidden_tokens(task):
+def predicts_hidden_tokens(task: Task) -> bool:
     """Returns whether `task` is to predict hidden tokens."""
     return task.head == _HEAD
 
 
-def task_of_run(task, model_dir):
+def task_of_run(task: Task, model_dir: str | os.PathLike[str]) -> Task:
     """Returns the task that the adapter in a run folder was trained on.
 
     A pretraining's configuration names the task that it prepares for. For such

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 import subprocess
+from typing import Any
 
 import tensorflow as tf
 
 
-def provenance():
+def provenance() -> dict[str, Any]:
     """Returns a dict with `versions`, `commit` and `device` of this process."""
     import keras
     import keras_hub
@@ -26,7 +27,7 @@ def provenance():
     }
 
 
-def _commit():
+def _commit() -> str | None:
     """Returns the commit of this source code, or `None` outside a repository.
 
     `+changes` is appended if the working tree has changes. An installed package

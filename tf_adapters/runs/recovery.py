@@ -1,13 +1,23 @@
 """Decides when a run writes checkpoints, and stops the run on a signal."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 import contextlib
 import signal
 import time
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import NonFiniteError
 from tf_adapters.common.errors import Stopped
 from tf_adapters.common.sigterm import on_sigterm
 from tf_adapters.training import workers
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from tf_adapters.runs.run_folder import RunFolder
 
 
 class Recovery:
@@ -19,7 +29,9 @@ class Recovery:
         strategy: `tf.distribute.Strategy` of the training.
     """
 
-    def __init__(self, run, seconds, strategy):
+    def __init__(
+        self, run: RunFolder, seconds: float, strategy: tf.distribute.Strategy
+    ) -> None:
         self.run = run
         self.strategy = strategy
         self.seconds = seconds
@@ -27,11 +39,11 @@ class Recovery:
         self.signal = None
 
     @property
-    def checkpoint(self):
+    def checkpoint(self) -> Any:
         """The `Checkpoint` of an earlier process to resume from, or `None`."""
         return self.run.checkpoint
 
-    def after_loop(self, progress, trainer, checks):
+    def after_loop(self, progress: Any, trainer: Any, checks: bool) -> None:
         """Writes a checkpoint if one is due or the process was asked to stop.
 
         Args:
@@ -65,7 +77,7 @@ class Recovery:
                 f"{progress.step}. The same command resumes from there."
             )
 
-    def _stops(self, checks):
+    def _stops(self, checks: Any) -> bool:
         """Returns whether to stop now; the same on all workers."""
         if workers.num_workers(self.strategy) == 1:
             return self.signal is not None
@@ -73,10 +85,10 @@ class Recovery:
         return checks and workers.any_of(self.strategy, self.signal is not None)
 
     @contextlib.contextmanager
-    def listening(self):
+    def listening(self) -> Iterator[None]:
         """Makes SIGTERM stop the training after the current step."""
 
-        def remember(number, frame):
+        def remember(number: int, frame: Any) -> None:
             self.signal = signal.Signals(number).name
 
         with on_sigterm(remember):

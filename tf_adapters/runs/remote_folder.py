@@ -6,10 +6,12 @@ checkpoint, with each better adapter, and at the end. The local folder stores
 its address in a file.
 """
 
+from collections.abc import Callable
 import json
 import os
 from pathlib import Path
 import tempfile
+from typing import Any
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.settings_text import load_yaml
@@ -22,7 +24,7 @@ _PUSHED = ".pushed"
 _LAST = ("state.json", "result.json")
 
 
-def local(folder):
+def local(folder: Any) -> Path:
     """Returns the local folder of a run, with the files at its address.
 
     Args:
@@ -48,7 +50,7 @@ def local(folder):
     return path
 
 
-def _has_sibling_encoder(path):
+def _has_sibling_encoder(path: Path) -> bool:
     """Returns whether a run's encoder is saved next to the run folder.
 
     This is the case if several tasks trained the encoder together, see
@@ -61,7 +63,7 @@ def _has_sibling_encoder(path):
     return encoder == resolve.SIBLING_ENCODER
 
 
-def address(path):
+def address(path: Any) -> str:
     """Returns the path of a run's file as the user knows it, as a string.
 
     If the run folder has an address, the path starts with it.
@@ -72,7 +74,7 @@ def address(path):
     return "/".join([_address_of(root), *Path(path).relative_to(root).parts])
 
 
-def copy_to_address(folder):
+def copy_to_address(folder: Path) -> None:
     """Copies new files of a run folder to its address, if it has one.
 
     Files that were removed from the folder are removed at the address too.
@@ -85,7 +87,7 @@ def copy_to_address(folder):
         _checked(_push, _address_of(root), root)
 
 
-def _root(path):
+def _root(path: Path) -> Path | None:
     """Returns the run folder around `path` if it has an address, or `None`."""
     for folder in (Path(path), *Path(path).parents):
         if (folder / _ADDRESS).exists():
@@ -93,11 +95,11 @@ def _root(path):
     return None
 
 
-def _address_of(root):
+def _address_of(root: Any) -> str:
     return (root / _ADDRESS).read_text(encoding="utf-8")
 
 
-def _checked(function, address, path):
+def _checked(function: Callable[..., Any], address: Any, path: Path) -> None:
     import tensorflow as tf
 
     try:
@@ -109,7 +111,7 @@ def _checked(function, address, path):
         ) from error
 
 
-def _pull(gfile, address, path):
+def _pull(gfile: Any, address: Any, path: Path) -> None:
     if not gfile.exists(address):
         return
     path.mkdir(exist_ok=True)
@@ -121,7 +123,7 @@ def _pull(gfile, address, path):
     _remember(path, _files(path))
 
 
-def _push(gfile, address, path):
+def _push(gfile: Any, address: Any, path: Path) -> None:
     now, before = _files(path), _pushed(path)
     changed = [name for name in now if now[name] != before.get(name)]
     for name in sorted(changed, key=_turn):
@@ -134,12 +136,12 @@ def _push(gfile, address, path):
     _remember(path, now)
 
 
-def _turn(name):
+def _turn(name: str) -> tuple[bool, bool, str]:
     """Returns a sorting key: config.yaml first, marks of completeness last."""
     return name.endswith(_LAST), not name.endswith("config.yaml"), name
 
 
-def _files(path):
+def _files(path: Path) -> dict[Any, Any]:
     """Returns a dict from each file, unless hidden, to its size and time."""
     found = {}
     for folder, _, names in os.walk(path):
@@ -152,10 +154,10 @@ def _files(path):
     return found
 
 
-def _pushed(path):
+def _pushed(path: Path) -> Any:
     file = path / _PUSHED
     return json.loads(file.read_text()) if file.exists() else {}
 
 
-def _remember(path, files):
+def _remember(path: Path, files: Any) -> None:
     replace_text(path / _PUSHED, json.dumps(files))

@@ -1,6 +1,10 @@
 """Facts that every kind of run prints, or stores in its result."""
 
+from __future__ import annotations
+
 import logging
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters import methods
 from tf_adapters.encoders import quantization
@@ -8,10 +12,15 @@ from tf_adapters.models.variable_groups import count_weights
 from tf_adapters.models.variable_groups import trained_table
 from tf_adapters.runs.provenance import provenance
 
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+    from tf_adapters.runs.run_folder import RunFolder
+
+
 _LOGGER = logging.getLogger(__name__)
 
 
-def facts(config, model):
+def facts(config: Config, model: Any) -> dict[str, Any]:
     """Returns the part of a result that describes configuration and model.
 
     Args:
@@ -37,14 +46,14 @@ def facts(config, model):
     }
 
 
-def print_weights(model, run):
+def print_weights(model: Any, run: RunFolder) -> None:
     """Prints a table of trained weights and saves it in the run folder."""
     table = trained_table(model)
     run.save_text("trained_weights.txt", table)
     print(table, flush=True)
 
 
-def print_sizes(examples, batch_size):
+def print_sizes(examples: dict[str, Any], batch_size: int) -> None:
     """Prints the number and the lengths of each split's examples.
 
     Logs a warning if one batch holds all training examples.

@@ -1,40 +1,47 @@
 """Checks the content of `result.json` and `metrics.jsonl` before use."""
 
+from __future__ import annotations
+
 import itertools
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.common.text_files import read_file
 from tf_adapters.data.rows.splits import EVALUATED
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-def _is_number(value):
+
+def _is_number(value: Any) -> bool:
     # JSON allows integers that do not fit in 64 bits.
     return isinstance(value, float) or (
         isinstance(value, int) and abs(value) < 2**63
     )
 
 
-def _is_text(value):
+def _is_text(value: Any) -> bool:
     return isinstance(value, str | None)
 
 
-def _is_mapping(value):
+def _is_mapping(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-def _are_numbers(value):
+def _are_numbers(value: Any) -> bool:
     return _is_mapping(value) and all(map(_is_number, value.values()))
 
 
-def _are_tasks(value):
+def _are_tasks(value: Any) -> bool:
     return _is_mapping(value) and all(
         _is_mapping(splits) and all(map(_are_numbers, splits.values()))
         for splits in value.values()
     )
 
 
-def _is_transfer(value):
+def _is_transfer(value: Any) -> bool:
     if not _is_mapping(value) or not _is_mapping(value.get("languages")):
         return False
     averages = {k: v for k, v in value.items() if k not in _OF_TRANSFER}
@@ -47,7 +54,7 @@ def _is_transfer(value):
 _OF_TRANSFER = ("languages", "metric")
 
 
-def _is_language(value, metric):
+def _is_language(value: Any, metric: str) -> bool:
     if not _is_mapping(value) or not isinstance(value.get("split"), str):
         return False
     numbers = {k: v for k, v in value.items() if k != "split"}
@@ -71,7 +78,7 @@ _OF_RESULT = {
 }
 
 
-def check_result(result):
+def check_result(result: dict[str, Any]) -> None:
     """Raises a `UserError` if a value in a result has the wrong type.
 
     Args:
@@ -88,11 +95,11 @@ def check_result(result):
             )
 
 
-def _short(value):
+def _short(value: Any) -> str:
     return f"{value!r:.100}"
 
 
-def read_records(path):
+def read_records(path: Path) -> list[Any]:
     """Returns the records of a `metrics.jsonl`, a list of dicts with a `step`.
 
     Raises:
@@ -109,7 +116,7 @@ def read_records(path):
     return [_record(path, *line) for line in enumerate(lines, 1)]
 
 
-def _record(path, number, line):
+def _record(path: Path, number: int, line: str) -> Any:
     try:
         record = parse_json(line)
     except UserError as error:
@@ -124,7 +131,7 @@ def _record(path, number, line):
     return record
 
 
-def _is_record(record):
+def _is_record(record: dict[str, Any]) -> bool:
     step = record.get("step") if _is_mapping(record) else None
     # `isinstance` would accept `True` as an integer.
     return (
@@ -134,7 +141,7 @@ def _is_record(record):
     )
 
 
-def _is_logged(name, value):
+def _is_logged(name: str, value: Any) -> bool:
     if name in ("validation", "gradient_norms"):
         return _are_numbers(value)
     return _is_text(value) or _is_number(value) or _are_numbers(value)

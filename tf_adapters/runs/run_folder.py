@@ -1,9 +1,14 @@
 """The run folder, the only place that a run writes to."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 import contextlib
 import json
 from pathlib import Path
 import shutil
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
@@ -18,6 +23,11 @@ from tf_adapters.runs import left_files
 from tf_adapters.runs import predictions
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs import run_log
+
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+    from tf_adapters.heads.head import Head
+    from tf_adapters.models.adapter_model import AdapterModel
 
 
 class RunFolder:
@@ -55,13 +65,13 @@ class RunFolder:
 
     def __init__(
         self,
-        folder,
-        config,
-        data_fingerprint,
-        overwrite=False,
-        declared=None,
-        frozen=(),
-    ):
+        folder: Path,
+        config: Config,
+        data_fingerprint: dict[str, Any],
+        overwrite: bool = False,
+        declared: Config | None = None,
+        frozen: Any = (),
+    ) -> None:
         self.folder = Path(folder)
         self.data_fingerprint = data_fingerprint
         self.overwrite = overwrite
@@ -81,7 +91,7 @@ class RunFolder:
                 f"{error.strerror}. Give a folder that you may write to."
             ) from error
 
-    def _open(self, config, declared):
+    def _open(self, config: Config, declared: Any) -> None:
         """Resumes the folder's run or removes it, and begins the log."""
         left_files.check_is_a_runs(self.folder)
         self.checkpoint = earlier_runs.find_checkpoint(
@@ -103,7 +113,7 @@ class RunFolder:
             kept = self.checkpoint.state["log_lines"]
         self._log = run_log.RunLog(self.folder, kept)
 
-    def _save_configs(self, config, declared):
+    def _save_configs(self, config: Config, declared: Any) -> None:
         # Written first and never removed: it identifies the run.
         if declared != config:
             resolve.save_config(declared, self.folder / earlier_runs.DECLARED)
@@ -112,10 +122,10 @@ class RunFolder:
         resolve.save_config(config, self.folder / "config.yaml")
 
     @property
-    def _checkpoints(self):
+    def _checkpoints(self) -> Any:
         return self.folder / earlier_runs.CHECKPOINTS
 
-    def _check_sources(self, config):
+    def _check_sources(self, config: Config) -> None:
         """Raises an error if the run would overwrite its initial weights."""
         names = ("", *left_files.ADAPTERS)
         written = {(self.folder / name).resolve() for name in names}
@@ -133,31 +143,31 @@ class RunFolder:
                 )
 
     @property
-    def adapter_folder(self):
+    def adapter_folder(self) -> Any:
         """Path of the folder with the best adapter."""
         return self.folder / "adapter"
 
     @property
-    def restored(self):
+    def restored(self) -> Any:
         """The records that were logged before the checkpoint."""
         return self._log.restored
 
-    def log(self, record):
+    def log(self, record: dict[str, Any]) -> None:
         """Logs a dict with its `step`, see `RunLog`."""
         self._log.append(record)
 
-    def save_tables(self, paths):
+    def save_tables(self, paths: Iterable[Any]) -> None:
         """Moves files with the rows of an in-memory table to `tables/`."""
         for path in map(Path, paths):
             folder = own_files.make_folder(self.folder, left_files.TABLES)
             own_files.remove_link(folder / path.name)
             shutil.move(path, folder / path.name)
 
-    def save_text(self, name, text):
+    def save_text(self, name: str, text: str) -> None:
         """Writes a small text file."""
         replace_text(self.folder / name, text + "\n")
 
-    def save_adapter(self, model, details):
+    def save_adapter(self, model: Any, details: dict[str, Any]) -> int | None:
         """Saves the adapter folder; returns the weights' size in bytes."""
         size = saving.save_adapter(
             model, self.adapter_folder, details, overwrite=True
@@ -165,7 +175,9 @@ class RunFolder:
         remote_folder.copy_to_address(self.folder)
         return size
 
-    def save_snapshot(self, model, step, details):
+    def save_snapshot(
+        self, model: Any, step: int, details: dict[str, Any]
+    ) -> None:
         """Saves the weights after a step to `snapshots/<step>`."""
         folder = self.folder / left_files.SNAPSHOTS / str(step)
         saving.save_adapter(
@@ -173,7 +185,9 @@ class RunFolder:
         )
         remote_folder.copy_to_address(self.folder)
 
-    def save_predictions(self, split, head, compared):
+    def save_predictions(
+        self, split: str, head: Head, compared: dict[str, Any]
+    ) -> None:
         """Writes the predictions for a split, if there are any.
 
         Args:
@@ -185,7 +199,9 @@ class RunFolder:
         if compared:
             predictions.save_predictions(self.folder, split, head, compared)
 
-    def save_checkpoint(self, step, tensors, state):
+    def save_checkpoint(
+        self, step: int, tensors: dict[str, Any], state: dict[str, Any]
+    ) -> None:
         """Writes a checkpoint to resume the run from.
 
         Args:
@@ -204,7 +220,7 @@ class RunFolder:
         checkpoints.save_checkpoint(self._checkpoints, checkpoint)
         remote_folder.copy_to_address(self.folder)
 
-    def save_result(self, result):
+    def save_result(self, result: dict[str, Any]) -> None:
         """Writes `result.json` atomically, which marks the run as finished.
 
         Then removes the checkpoints and releases the folder.
@@ -215,12 +231,12 @@ class RunFolder:
         remote_folder.copy_to_address(self.folder)
         self.close()
 
-    def close(self):
+    def close(self) -> None:
         """Releases the folder, so that another process may use it."""
         self._lock.release()
 
 
-def frozen_weights(model):
+def frozen_weights(model: AdapterModel) -> list[Any]:
     """Returns names and hashes of the weights that a model starts from.
 
     Args:

@@ -1,7 +1,13 @@
 """The chief's run folder, and a read-only stand-in for other workers."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Iterable
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 import safetensors.numpy
 
@@ -12,8 +18,19 @@ from tf_adapters.runs.checkpoints import Checkpoint
 from tf_adapters.runs.run_folder import RunFolder
 from tf_adapters.training import workers
 
+if TYPE_CHECKING:
+    import numpy as np
+    import tensorflow as tf
 
-def open_run(strategy, folder, *arguments, **options):
+    from tf_adapters.config.settings import Config
+
+
+def open_run(
+    strategy: Any,
+    folder: Any,
+    *arguments: Any,
+    **options: Any,
+) -> Any:
     """Returns the `RunFolder` on the chief, a `Follower` on other workers.
 
     Args:
@@ -32,7 +49,12 @@ def open_run(strategy, folder, *arguments, **options):
     return run or Follower(folder, checkpoint)
 
 
-def finished_on_chief(strategy, folder, config, data_fingerprint):
+def finished_on_chief(
+    strategy: tf.distribute.Strategy,
+    folder: Path,
+    config: Config,
+    data_fingerprint: Any,
+) -> Any:
     """Returns the chief's `earlier_runs.finished_result` on every worker.
 
     Other workers may not see the folder. If they trained, they would wait for
@@ -57,7 +79,9 @@ def finished_on_chief(strategy, folder, config, data_fingerprint):
     return result
 
 
-def _on_chief(strategy, function):
+def _on_chief(
+    strategy: tf.distribute.Strategy, function: Callable[..., Any]
+) -> Any:
     """Calls a function on the chief only.
 
     Returns:
@@ -81,7 +105,7 @@ def _on_chief(strategy, function):
     return value
 
 
-def _tell_refusal(strategy, refusal=""):
+def _tell_refusal(strategy: tf.distribute.Strategy, refusal: str = "") -> None:
     """Sends the chief's error message to the other workers.
 
     Raises:
@@ -92,7 +116,9 @@ def _tell_refusal(strategy, refusal=""):
         raise ConfigError(f"The chief's run folder: {told}")
 
 
-def _exchange(strategy, checkpoint):
+def _exchange(
+    strategy: tf.distribute.Strategy, checkpoint: Any
+) -> Checkpoint | None:
     """Returns the chief's checkpoint on every worker."""
     facts = tensors = b""
     if checkpoint is not None:
@@ -116,33 +142,39 @@ class Follower:
 
     restored = ()
 
-    def __init__(self, folder, checkpoint):
+    def __init__(self, folder: Path, checkpoint: Checkpoint | None) -> None:
         self.folder = Path(folder)
         self.checkpoint = checkpoint
 
-    def log(self, record):
+    def log(self, record: dict[str, Any]) -> None:
         """Does nothing, because only the chief writes."""
 
-    def save_tables(self, paths):
+    def save_tables(self, paths: Iterable[Any]) -> None:
         """Does nothing, because only the chief writes."""
 
-    def save_text(self, name, text):
+    def save_text(self, name: str, text: str) -> None:
         """Does nothing, because only the chief writes."""
 
-    def save_adapter(self, model, details):
+    def save_adapter(self, model: Any, details: dict[str, Any]) -> None:
         """Does nothing, because only the chief writes."""
 
-    def save_snapshot(self, model, step, details):
+    def save_snapshot(
+        self, model: Any, step: int, details: dict[str, Any]
+    ) -> None:
         """Does nothing, because only the chief writes."""
 
-    def save_predictions(self, split, head, compared):
+    def save_predictions(
+        self, split: str, head: Any, compared: dict[str, Any]
+    ) -> None:
         """Does nothing, because only the chief writes."""
 
-    def save_checkpoint(self, step, tensors, state):
+    def save_checkpoint(
+        self, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]
+    ) -> None:
         """Does nothing, because only the chief writes."""
 
-    def save_result(self, result):
+    def save_result(self, result: dict[str, Any]) -> None:
         """Does nothing, because only the chief writes."""
 
-    def close(self):
+    def close(self) -> None:
         """Does nothing, because only the chief locks the folder."""

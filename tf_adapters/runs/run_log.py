@@ -1,8 +1,10 @@
 """A run's log: records in a file, and their numbers as TensorBoard events."""
 
+from collections.abc import Iterator
 import json
 from pathlib import Path
 import time
+from typing import Any
 
 import tensorflow as tf
 
@@ -29,7 +31,7 @@ class RunLog:
         lines: Number of records in the file.
     """
 
-    def __init__(self, folder, kept=0):
+    def __init__(self, folder: Path, kept: int = 0) -> None:
         self._path = Path(folder) / "metrics.jsonl"
         self.restored = _read(self._path, kept) if kept else []
         lines = (json.dumps(record) + "\n" for record in self.restored)
@@ -44,21 +46,21 @@ class RunLog:
         for record in self.restored:
             self._write_events(record)
 
-    def append(self, record):
+    def append(self, record: dict[str, Any]) -> None:
         """Logs a dict with a `step`, and adds the time."""
         with own_files.open_to_append(self._path) as file:
             file.write(json.dumps({"time": time.time(), **record}) + "\n")
         self.lines += 1
         self._write_events(record)
 
-    def _write_events(self, record):
+    def _write_events(self, record: dict[str, Any]) -> None:
         with self._events.as_default(step=record["step"]):
             for name, value in _numbers(record):
                 tf.summary.scalar(name, value)
         self._events.flush()
 
 
-def _read(path, kept):
+def _read(path: Path, kept: Any) -> list[Any]:
     """Returns the first `kept` records of a run that is resumed."""
     try:
         records = run_files.read_records(path)[:kept]
@@ -72,7 +74,7 @@ def _read(path, kept):
     return records
 
 
-def _numbers(record, prefix=""):
+def _numbers(record: dict[str, Any], prefix: str = "") -> Iterator[Any]:
     for name, value in record.items():
         if isinstance(value, dict):
             yield from _numbers(value, f"{prefix}{name}/")

@@ -1,10 +1,18 @@
 """The distribution strategy of a configuration."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.training import distribution
 
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
 
-def strategy_of(config):
+
+def strategy_of(config: Config) -> Any:
     """Returns the strategy of a `Config`.
 
     Raises:

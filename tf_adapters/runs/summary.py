@@ -1,13 +1,25 @@
 """Prints a run's data, its plan and its result."""
 
+from __future__ import annotations
+
 import collections
+from collections.abc import Callable
 import functools
 import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.config import task as config_task
+from tf_adapters.config.settings import Config
 from tf_adapters.data.rows import splits
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.runs import remote_folder
+from tf_adapters.tasks.task import Task
+
+if TYPE_CHECKING:
+    pass
+
 
 # Larger labels are learned slowly. STS-B's labels, up to 5, train well.
 _FAR = 10
@@ -16,7 +28,9 @@ _MOST_NAMED = 10
 _say = functools.partial(print, flush=True)
 
 
-def print_labels(task, rows, say=_say):
+def print_labels(
+    task: Task, rows: dict[str, list[Any]], say: Callable[[str], object] = _say
+) -> None:
     """Prints the number of rows per class, or the range of numeric labels.
 
     For classes, also prints the accuracy of always predicting the most common
@@ -58,7 +72,7 @@ def print_labels(task, rows, say=_say):
     )
 
 
-def _numbers(labels):
+def _numbers(labels: Any) -> str:
     mean = sum(labels) / len(labels)
     text = f"labels from {min(labels):g} to {max(labels):g}, mean {mean:.4g}"
     if max(map(abs, labels)) > _FAR:
@@ -69,7 +83,11 @@ def _numbers(labels):
     return text
 
 
-def print_plan(config, rows, say=_say):
+def print_plan(
+    config: Config,
+    rows: dict[str, list[Any]],
+    say: Callable[[str], object] = _say,
+) -> None:
     """Prints the learning rate and the number of steps of a run.
 
     Args:
@@ -88,7 +106,9 @@ def print_plan(config, rows, say=_say):
     )
 
 
-def print_tasks(result, config, model_dir):
+def print_tasks(
+    result: dict[str, Any], config: Config, model_dir: Path
+) -> None:
     """Prints the result of a run of several tasks."""
     for name, metrics in result["tasks"].items():
         for split, values in metrics.items():
@@ -100,7 +120,7 @@ def print_tasks(result, config, model_dir):
     _speed(result)
 
 
-def print_run(result, config, model_dir):
+def print_run(result: dict[str, Any], config: Config, model_dir: Path) -> None:
     """Prints the result of a run of one task."""
     print_evaluation(
         {k: result[k] for k in splits.EVALUATED if k in result}, config
@@ -122,7 +142,7 @@ def print_run(result, config, model_dir):
         print_evaluation({"transfer": result["transfer"]}, config)
 
 
-def print_merge(result, model_dir):
+def print_merge(result: dict[str, Any], model_dir: Path) -> None:
     """Prints the result of a merge of adapters."""
     print(f"validation: {_metrics(result['validation'])}")
     merged = result["merged"]
@@ -136,7 +156,9 @@ def print_merge(result, model_dir):
     )
 
 
-def print_search(result, config, model_dir):
+def print_search(
+    result: dict[str, Any], config: Config, model_dir: Path
+) -> None:
     """Prints the result of the baseline without an encoder."""
     shown = {k: result[k] for k in splits.EVALUATED if k in result}
     print_evaluation(shown, config)
@@ -148,7 +170,7 @@ def print_search(result, config, model_dir):
     print(f"network: {remote_folder.address(model_dir / 'model.keras')}")
 
 
-def _speed(result):
+def _speed(result: dict[str, Any]) -> None:
     print(
         f"{result['examples_per_second']:.0f} examples a second, "
         f"{result['padding_share']:.0%} of positions were padding, "
@@ -161,11 +183,11 @@ def _speed(result):
         )
 
 
-def _metrics(values):
+def _metrics(values: Any) -> str:
     return ", ".join(f"{name} {value:.4f}" for name, value in values.items())
 
 
-def print_evaluation(values, config):
+def print_evaluation(values: Any, config: Config) -> None:
     """Prints metrics by split, and a table by language for `transfer`."""
     for split, metrics in values.items():
         if split == "transfer":

@@ -1,7 +1,12 @@
 """Trains one task, from the configuration to the result."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 import contextlib
 import time
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.runs import calibration
@@ -17,17 +22,26 @@ from tf_adapters.training import callbacks
 from tf_adapters.training import workers
 from tf_adapters.training.loop import Loop
 
+if TYPE_CHECKING:
+    import os
+
+    from tf_adapters.config.settings import Config
+    from tf_adapters.data.examples import Examples
+    from tf_adapters.runs.run_folder import RunFolder
+    from tf_adapters.runs.task_data import TaskData
+    from tf_adapters.training.trainer import Trainer
+
 
 def train_experiment(
-    config,
-    data,
-    model_dir,
-    test=True,
-    overwrite=False,
-    prepare=None,
-    declared=None,
-    tables=(),
-):
+    config: Config,
+    data: TaskData,
+    model_dir: str | os.PathLike[str],
+    test: bool = True,
+    overwrite: bool = False,
+    prepare: Callable[..., Any] | None = None,
+    declared: Any = None,
+    tables: Any = (),
+) -> dict[str, Any]:
     """Trains, writes the run folder, and returns the result.
 
     If an earlier process of the same run was stopped, training resumes from
@@ -113,7 +127,9 @@ def train_experiment(
         return result
 
 
-def _prepare(experiment, prepare, validation):
+def _prepare(
+    experiment: Experiment, prepare: Any, validation: Any
+) -> dict[Any, Any]:
     """Calls `prepare`, if given, and returns the metrics before training."""
     if prepare is None:
         return {}
@@ -121,7 +137,12 @@ def _prepare(experiment, prepare, validation):
     return {"before": experiment.trainer.evaluate(validation)}
 
 
-def _train(experiment, run, examples, watchers):
+def _train(
+    experiment: Experiment,
+    run: RunFolder,
+    examples: dict[str, Examples],
+    watchers: Any,
+) -> dict[str, Any]:
     """Trains; returns the result without the held-out splits."""
     model = experiment.model
     details = {
@@ -145,11 +166,17 @@ def _train(experiment, run, examples, watchers):
     }
 
 
-def _fit(experiment, run, examples, details, watchers):
+def _fit(
+    experiment: Experiment,
+    run: RunFolder,
+    examples: dict[str, Examples],
+    details: dict[str, Any],
+    watchers: Any,
+) -> tuple[dict[str, Any], Any]:
     """Trains; returns the summary of `Loop.run` and the predictions."""
     config = experiment.config
 
-    def save_best(values):
+    def save_best(values: Any) -> None:
         run.save_adapter(experiment.model, {**details, "validation": values})
 
     recovery = Recovery(
@@ -175,7 +202,9 @@ def _fit(experiment, run, examples, details, watchers):
         return loop.run(), loop.predictions
 
 
-def evaluate_held_out(trainer, examples, run):
+def evaluate_held_out(
+    trainer: Trainer, examples: dict[str, Any], run: RunFolder
+) -> dict[Any, Any]:
     """Returns metrics of all splits but the training and validation splits.
 
     Args:
@@ -196,7 +225,7 @@ def evaluate_held_out(trainer, examples, run):
     return metrics
 
 
-def _of_pretraining(folder):
+def _of_pretraining(folder: Any) -> dict[Any, Any]:
     """Returns the loss of masked tokens before and after a pretraining.
 
     The dict also has the pretraining's duration, which this run's duration does

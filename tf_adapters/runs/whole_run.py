@@ -1,5 +1,11 @@
 """A run of one task, including a pretraining that comes before it."""
 
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.runs import earlier_runs
@@ -7,16 +13,20 @@ from tf_adapters.runs import pretraining
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs import training_run
 
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+    from tf_adapters.runs.task_data import TaskData
+
 
 def train_run(
-    config,
-    data,
-    model_dir,
-    test=True,
-    overwrite=False,
-    declared=None,
-    tables=(),
-):
+    config: Config,
+    data: TaskData,
+    model_dir: Path,
+    test: bool = True,
+    overwrite: bool = False,
+    declared: Any = None,
+    tables: Any = (),
+) -> dict[str, Any]:
     """Pretrains if the configuration says so, trains, and returns the result.
 
     Args:
@@ -43,7 +53,13 @@ def train_run(
     )
 
 
-def _pretrained(config, data, model_dir, overwrite, declared):
+def _pretrained(
+    config: Config,
+    data: Any,
+    model_dir: Path,
+    overwrite: bool,
+    declared: Any,
+) -> Config:
     """Pretrains; returns a configuration that starts from the new weights."""
     _check_workers_read(config, model_dir)
     goes_on = earlier_runs.of_stopped_command(
@@ -59,7 +75,7 @@ def _pretrained(config, data, model_dir, overwrite, declared):
     )
 
 
-def _check_workers_read(config, model_dir):
+def _check_workers_read(config: Config, model_dir: Path) -> None:
     is_elsewhere = remote_folder.address(model_dir) != str(model_dir)
     if is_elsewhere and config.distribution_strategy == "multi_worker_mirrored":
         raise ConfigError(

@@ -34,7 +34,9 @@ class Languages:
     folder: str
     source: str
     trained: str = "en"
-    source_codes: dict[str, str] = dataclasses.field(default_factory=dict)
+    source_codes: dict[str, str] = dataclasses.field(
+        default_factory=dict[str, str]
+    )
 
 
 def in_language(task: "Task", language: str) -> "Task":

@@ -1,6 +1,7 @@
 """The description of a task, as data without code."""
 
 import dataclasses
+from typing import Any
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.checks import did_you_mean
@@ -95,23 +96,29 @@ class Task:
     labels: tuple[str, ...] = ()
     splits: dict[str, str] = dataclasses.field(default_factory=TWO_SPLITS.copy)
     head: str = "classification"
-    metrics: tuple[str, ...] | None = None
+    # Never `None` once the task exists.
+    metrics: tuple[str, ...] | Any = None
     cite: str = ""
     label_field: str = "label"
-    aliases: dict[str, str] = dataclasses.field(default_factory=dict)
+    aliases: dict[str, str] = dataclasses.field(default_factory=dict[str, str])
     optional_fields: tuple[str, ...] = ()
     label_range: tuple[float, float] | None = None
-    unlabeled_splits: dict[str, str] = dataclasses.field(default_factory=dict)
+    unlabeled_splits: dict[str, str] = dataclasses.field(
+        default_factory=dict[str, str]
+    )
     glue: GlueLayout | None = None
-    files: dict[str, str] = dataclasses.field(default_factory=dict)
+    files: dict[str, str] = dataclasses.field(default_factory=dict[str, str])
     choice_fields: tuple[str, ...] = ()
     blank: str = ""
     folder: str = ""
     language: str = ""
-    languages: Languages | None = None
+    # `None` if the task has one language.
+    languages: Languages | Any = None
     train_task: "Task | None" = None
     id_field: str = ""
-    file_stems: dict[str, str] = dataclasses.field(default_factory=dict)
+    file_stems: dict[str, str] = dataclasses.field(
+        default_factory=dict[str, str]
+    )
 
     def __post_init__(self) -> None:
         self._check_head()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tf_adapters.layers.token_pooling import TokenPooling
+    from tf_adapters.text.packer_layer import PackerLayer
     from tf_adapters.text.stream_runner import StreamRunner
 
 
@@ -34,9 +35,9 @@ class AnsweringModel(StandInModel):
             the first call.
     """
 
-    preprocessor = None
-    seed = 0
-    text_fields = None
+    preprocessor: PackerLayer | Any = None
+    seed: int = 0
+    text_fields: tuple[str, ...] | None = None
 
     def evaluate(
         self,

@@ -139,7 +139,7 @@ class TextBatches(keras.utils.PyDataset):
         return _padded_count(self._counts[batch.indices].max())
 
     def _targets(self, batch: batch_plan.Batch) -> np.ndarray:
-        targets = self.encoded.targets
+        targets: Any = self.encoded.targets
         if not isinstance(targets, list):
             return targets[batch.indices]
         rows = [targets[i] for i in batch.indices]

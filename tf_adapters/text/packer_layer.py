@@ -48,8 +48,9 @@ class PackerLayer(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(trainable=False, **kwargs)
-        self.packer = packer
-        self._stored = stored
+        # `None` until a layer from a file has read its assets.
+        self.packer: Packer | Any = packer
+        self._stored: dict[str, Any] = stored or {}
         # As in KerasHub's tokenizers: do not convert texts to tensors.
         self._convert_input_args = False
         self._allow_non_tensor_positional_args = True

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import random
 from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters import heads
 from tf_adapters import methods
@@ -63,7 +64,8 @@ def _head_of(
             "or `head`, not both."
         )
     if labels is not None:
-        return heads.Classification(labels)
+        names: Any = labels  # The head checks and converts them.
+        return heads.Classification(names)
     if isinstance(head, str):
         return heads.from_config({"name": head})
     if head is None:

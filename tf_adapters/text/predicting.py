@@ -141,11 +141,11 @@ def outputs_of(
     model: keras.Model,
     encoded: Examples,
     batch_size: int,
-    verbose: str | int,
+    verbose: Any,
     head: heads.Head,
 ) -> list[np.ndarray]:
     """Returns a list with a model's outputs for each example, in order."""
-    rows = [None] * len(encoded)
+    rows: list[Any] = [None] * len(encoded)
     for length, places in _groups(encoded, head.is_of_tokens):
         part = _part(encoded, places)
         batches = TextBatches(part, batch_size, length=length)

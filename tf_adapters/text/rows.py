@@ -35,7 +35,7 @@ class TextRows:
     """
 
     fields: tuple[str, ...]
-    columns: dict
+    columns: dict[str, Any]
     task: Task
     labels: str
 

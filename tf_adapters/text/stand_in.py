@@ -9,7 +9,7 @@ from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.variable_groups import trained_table
 
 
-def _of_adapter_model(name: str) -> property:
+def _of_adapter_model(name: str) -> Any:
     """Returns a property that reads an attribute of the active model."""
     return property(lambda model: getattr(model.adapter_model, name))
 
@@ -54,7 +54,8 @@ class StandInModel(keras.Model):
         print_fn(trained_table(self.adapter_model))
 
     def get_compile_config(self) -> dict[str, Any] | None:
-        return self.adapter_model.get_compile_config()
+        config: Any = self.adapter_model.get_compile_config()
+        return config
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         self.adapter_model.compile_from_config(config)

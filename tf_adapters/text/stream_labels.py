@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import contextlib
 import math
 import re
+from typing import Any
 
 import tensorflow as tf
 
@@ -39,7 +40,7 @@ def targets_function(
     if not has_labels(head):
         number = _hashes if across_batches else _places
         return lambda texts, labels: number(tf.stack(texts, axis=1))
-    make = {"class": _class_ids, "classes": _many_hot, "number": _numbers}[
+    make: Any = {"class": _class_ids, "classes": _many_hot, "number": _numbers}[
         KINDS[heads.name_of(head)].label
     ]
     table = _table(head.labels) if make is _class_ids else None

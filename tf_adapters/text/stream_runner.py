@@ -93,7 +93,7 @@ class StreamRunner:
         return {"loss": total / len(outputs), **values}
 
     def outputs(
-        self, verbose: str | int = 0, model: keras.Model | None = None
+        self, verbose: Any = 0, model: keras.Model | None = None
     ) -> np.ndarray:
         """Returns the outputs of `model` (default: `self.model`), an array."""
         streams.check_ends(self._stream.dataset)

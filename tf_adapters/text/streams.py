@@ -45,7 +45,7 @@ class Stream:
 
     dataset: tf.data.Dataset
     fields: tuple[str, ...]
-    read: Callable
+    read: Callable[..., Any]
 
     def features(
         self,
@@ -69,7 +69,9 @@ class Stream:
         # Other backends compile a program for each length, so use one length.
         fixed = keras.backend.backend() != "tensorflow"
         length = packer.max_length if fixed else None
-        make = labeled and stream_labels.targets_function(head, across_batches)
+        make: Any = None
+        if labeled:
+            make = stream_labels.targets_function(head, across_batches)
         by_id = class_weight and training.weights_by_id(head, class_weight)
 
         def pack(*element: Any) -> tuple[Any, ...]:
@@ -206,7 +208,7 @@ def _packed(
 
 def _rank(texts: list[Any], fields: tuple[str, ...], spec: Any) -> int:
     """Returns 0 for single texts, 1 for batches of texts."""
-    ranks = {
+    ranks: set[Any] = {
         text.shape.rank
         if isinstance(text, tf.TensorSpec) and text.dtype == tf.string
         else None

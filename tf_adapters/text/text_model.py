@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from collections.abc import Sequence
     import os
+    from pathlib import Path
     from typing import Literal
     from typing import Self
 
@@ -158,7 +159,7 @@ class TextModel(StoredModel):
             tokenizer, model, preprocessor, max_length
         )
         self.adapters = AdapterSet(model)
-        self.run_folder = None
+        self.run_folder: Path | None = None
         self.compile()
         self.built = True
 

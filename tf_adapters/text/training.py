@@ -168,7 +168,8 @@ class _Validation(keras.callbacks.Callback):
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         values = self.evaluate()
-        logs.update({f"val_{name}": value for name, value in values.items()})
+        if logs is not None:
+            logs.update({f"val_{k}": value for k, value in values.items()})
 
 
 def with_validation(
@@ -184,6 +185,6 @@ def with_validation(
         evaluate: Function that returns a dict of values, or `None` if nothing
             is held out.
     """
-    given = callbacks or []
+    given: Any = callbacks or []
     given = list(given) if isinstance(given, list | tuple) else [given]
     return given if evaluate is None else [_Validation(evaluate), *given]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 import importlib
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -12,7 +12,7 @@ from tf_adapters.common.errors import shown
 from tf_adapters.common.extras import needs_extra
 from tf_adapters.common.types import Tensor
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.training.trainer_protocol import TrainerProtocol
 
 # Keras callbacks in other packages, which are optional extras here.

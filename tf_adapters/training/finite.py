@@ -1,13 +1,13 @@
 """Raises errors if losses, gradients or weights are not finite."""
 
-import typing
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tf_adapters.common.errors import NonFiniteError
 from tf_adapters.common.types import Tensor
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.training.loss_scale import LossScale
     from tf_adapters.training.trainer_protocol import TrainerProtocol
 
@@ -52,7 +52,7 @@ def check_steps(
 
 def are_finite(norms: Tensor) -> np.ndarray:
     """Returns, for each row of `norms`, whether all its norms are finite."""
-    return np.isfinite(np.asarray(norms)).all(axis=-1)
+    return np.asarray(np.isfinite(np.asarray(norms)).all(axis=-1))
 
 
 def _may_skip(loss_scale: "LossScale | None") -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from tf_adapters.training.progress import assign_values
 from tf_adapters.training.progress import read_values
 from tf_adapters.training.schedule import Schedule
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Iterable
 
@@ -75,7 +75,7 @@ class Loop:
         self.progress = Progress()
         self.schedule = Schedule(trainer, train, save_snapshot is not None)
         self.is_built = False
-        self.predictions = None
+        self.predictions: Any = None
 
     def run(self) -> dict[str, Any]:
         """Trains the model.
@@ -166,7 +166,7 @@ class Loop:
                 self._validate(epoch, norms[-1])
             # Updated here, with the loss and the metric of these steps.
             self.bar.update(self._examples - self.bar.n)
-            if snapshots:
+            if snapshots and self.save_snapshot is not None:
                 self.save_snapshot(self.progress.step)
             if self.recovery is not None:
                 self.recovery.after_loop(self.progress, self.trainer, checks)

@@ -33,9 +33,8 @@ class LossScale:
     """
 
     def __init__(self, optimizer: keras.optimizers.Optimizer) -> None:
-        self.scale = optimizer.add_variable(
-            (), keras.initializers.Constant(_FIRST), "float32", name="scale"
-        )
+        first: Any = keras.initializers.Constant(_FIRST)
+        self.scale = optimizer.add_variable((), first, "float32", name="scale")
         self.finite_steps = optimizer.add_variable(
             (), "zeros", "int32", name="finite_steps"
         )

@@ -39,7 +39,7 @@ def mean_loss(
 
 
 def _targets(examples: Examples) -> list[list[int]] | np.ndarray:
-    targets = examples.targets
+    targets: Any = examples.targets
     if isinstance(targets, list):
         return [target.tolist() for target in targets]
     return targets if isinstance(targets, np.ndarray) else targets.to_list()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,12 @@ import tensorflow as tf
 from tf_adapters.data.batches import task_mixture
 from tf_adapters.training.optimizers import make_optimizer
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tf_adapters.data.batches.batch_plan import Batch
     from tf_adapters.data.batches.task_mixture import Mixture
+    from tf_adapters.training.optimizers import AdamWOfSums
     from tf_adapters.training.trainer import Trainer
 
 
@@ -35,7 +36,7 @@ class MultiTaskTrainer:
         sampling: How tasks are drawn; see `task_mixture.probabilities`.
     """
 
-    metric_names = ("mean",)
+    metric_names: tuple[str, ...] = ("mean",)
 
     def __init__(
         self, model: Any, trainers: dict[str, Trainer], sampling: str
@@ -48,7 +49,8 @@ class MultiTaskTrainer:
         self.settings, self.seed = self._first.settings, self._first.seed
         trained = model.trained_variables()
         self.names, self.variables = list(trained), list(trained.values())
-        self.optimizer = None
+        # `None` before `prepare_training`.
+        self.optimizer: AdamWOfSums | Any = None
         indices = {id(v): i for i, v in enumerate(self.variables)}
         self._places = {
             task: tf.constant([[indices[id(v)]] for v in trainer.variables])

@@ -1,7 +1,7 @@
 """AdamW with linear warm-up, and with linear or no decay."""
 
 from collections.abc import Iterable
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -11,7 +11,7 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.types import Tensor
 from tf_adapters.training.loss_scale import LossScale
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.config.settings import TrainConfig
 
 
@@ -107,9 +107,10 @@ class AdamWOfSums(keras.optimizers.AdamW):
         schedule: keras.optimizers.schedules.LearningRateSchedule,
         **kwargs: Any,
     ) -> None:
-        super().__init__(schedule, **kwargs)
+        given: Any = schedule
+        super().__init__(given, **kwargs)
         self._schedule = schedule
-        self.loss_scale = None
+        self.loss_scale: LossScale | None = None
 
     def rate_of_last_step(self) -> float:
         """Returns the learning rate of the last step taken.
@@ -117,7 +118,8 @@ class AdamWOfSums(keras.optimizers.AdamW):
         Keras's `learning_rate` is the rate of the next step, which is 0 at the
         end of training.
         """
-        return float(self._schedule(self.iterations - 1))
+        steps: Any = self.iterations
+        return float(self._schedule(steps - 1))
 
     def _all_reduce_sum_gradients(
         self, grads_and_vars: Iterable[tuple[Tensor, keras.Variable]]
@@ -152,6 +154,7 @@ def make_optimizer(
             "There is nothing to train: method and head have no weights that "
             "train. Choose another --method."
         )
+    schedule: Any
     schedule, *later = [
         LinearWarmupAndDecay(
             train.learning_rate * factor,

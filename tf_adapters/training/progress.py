@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import Self
 
@@ -12,7 +12,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
 from tf_adapters.training import finite
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     import keras
 
     from tf_adapters.training.trainer_protocol import TrainerProtocol
@@ -44,10 +44,10 @@ class Progress:
     """
 
     step: int = 0
-    history: list = dataclasses.field(default_factory=list)
+    history: list[Any] = dataclasses.field(default_factory=list)
     best: int | None = None
-    best_weights: list = dataclasses.field(default_factory=list)
-    pending: list = dataclasses.field(default_factory=list)
+    best_weights: list[Any] = dataclasses.field(default_factory=list)
+    pending: list[Any] = dataclasses.field(default_factory=list)
     seconds: float = 0.0
     skipped_steps: int = 0
     building_seconds: float = 0.0
@@ -57,7 +57,8 @@ class Progress:
     @property
     def best_record(self) -> dict[str, Any]:
         """The validation record of the kept weights."""
-        return self.history[self.best]
+        best: Any = self.best
+        return self.history[best]
 
     def summary(self, metric: str, examples: int) -> dict[str, Any]:
         """Returns the outcome so far, the first part of a run's result.

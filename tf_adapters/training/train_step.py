@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import tensorflow as tf
@@ -12,7 +12,7 @@ from tf_adapters.layers import stateless_seeds
 from tf_adapters.training import accumulation
 from tf_adapters.training import graphs
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     import keras
 
     from tf_adapters.config.settings import TrainConfig
@@ -198,7 +198,8 @@ class TrainStep:
         self, replica: tf.distribute.ReplicaContext, number: int | tf.Tensor = 0
     ) -> tf.Tensor:
         """Returns a seed that depends on run, replica, step and part."""
-        step = tf.cast(self.optimizer.iterations.value, tf.int64)
+        steps: Any = self.optimizer.iterations
+        step = tf.cast(steps.value, tf.int64)
         place = tf.cast(replica.replica_id_in_sync_group, tf.int64)
         place *= self.parts
         place += tf.cast(number, tf.int64)

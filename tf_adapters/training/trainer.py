@@ -6,7 +6,7 @@ import collections
 import dataclasses
 import functools
 import itertools
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 import tensorflow as tf
@@ -22,7 +22,7 @@ from tf_adapters.training.optimizers import make_optimizer
 from tf_adapters.training.train_step import TrainStep
 from tf_adapters.training.train_step import without
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Iterable
     from collections.abc import Iterator
@@ -71,10 +71,12 @@ class Trainer:
         self.batching, self.fixed_lengths = data.batching, data.fixed_lengths
         self.seed = seed
         self.metric_names = metric_names
-        trained = model.trained_variables() if trained is None else trained
+        if trained is None:
+            trained = dict(model.trained_variables())
         self.names, self.variables = list(trained), list(trained.values())
-        self.optimizer = None
-        self.step = None
+        # `None` before `prepare_training`.
+        self.optimizer: AdamWOfSums | Any = None
+        self.step: TrainStep | Any = None
         self._iterators = graphs.Iterators()
         self._eval_steps = {}
 
@@ -115,7 +117,7 @@ class Trainer:
             title: Title of a progress bar, shown if this takes long, or `None`
                 (default) for no progress bar.
         """
-        rows = [None] * len(examples)
+        rows: list[np.ndarray | None] = [None] * len(examples)
         for index, row in self.compute(self._answers, examples, title):
             rows[index] = row
         return workers.gather_rows(self.strategy, rows)
@@ -188,16 +190,16 @@ class Trainer:
             The iterator starts over after the last batch.
         """
         unlabeled = dataclasses.replace(examples, targets=None)
-        batches = self._distribute(unlabeled, batches)
+        dataset = self._distribute(unlabeled, batches)
         # Static shapes depend on the padded length and on the data set's
         # maximum number of choices.
         function = function or self._answers
-        key = (function, repr(batches.element_spec))
+        key = (function, repr(dataset.element_spec))
         if key not in self._eval_steps:
             self._eval_steps[key] = graphs.one_trace(
-                functools.partial(self._eval_on_replicas, function), batches
+                functools.partial(self._eval_on_replicas, function), dataset
             )
-        return self._eval_steps[key], self._iterators.over(batches)
+        return self._eval_steps[key], self._iterators.over(dataset)
 
     def eval_steps(
         self, step: Callable[..., Any], batches: Iterable[Any]

@@ -2,14 +2,18 @@
 
 from collections.abc import Hashable
 from collections.abc import Iterator
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import Protocol
 
 from tf_adapters.common.types import Tensor
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
+    import keras
+
+    from tf_adapters.config.settings import TrainConfig
     from tf_adapters.data.batches.batch_plan import Batch
+    from tf_adapters.training.optimizers import AdamWOfSums
 
 
 class TrainerProtocol(Protocol):
@@ -28,22 +32,25 @@ class TrainerProtocol(Protocol):
             a `loss_scale`, steps with norms that are not finite are skipped.
     """
 
-    model: object
-    settings: object
+    model: Any
+    settings: "TrainConfig"
     seed: int
-    metric_names: tuple
-    variables: list
-    names: list
-    optimizer: object
+    metric_names: tuple[str, ...]
+    variables: "list[keras.Variable]"
+    names: list[str]
+    optimizer: "AdamWOfSums | Any"
 
     def plan(self, examples: Any, epoch: int) -> "list[Batch]":
         """Returns the list of `Batch` of one epoch."""
+        ...
 
     def kind(self, examples: Any, batch: "Batch") -> Hashable:
         """Returns a key: batches with equal keys can share a device call."""
+        ...
 
     def prepare_training(self, total_steps: int) -> None:
         """Creates the optimizer for `total_steps` steps."""
+        ...
 
     def train_loops(
         self, examples: Any, loops: "list[list[Batch]]"
@@ -58,6 +65,8 @@ class TrainerProtocol(Protocol):
         Yields:
             Losses `(steps,)` and norms `(steps, variables)`.
         """
+        ...
 
     def judge(self, examples: Any) -> tuple[dict[str, float], dict[str, Any]]:
         """Returns a dict of metrics, and the predictions."""
+        ...

@@ -160,14 +160,14 @@ def gather_rows(
         strategy: `tf.distribute.Strategy`.
         rows: List of arrays, `None` for the rows of other workers.
     """
+    complete: list[Any] = list(rows)
     if num_workers(strategy) == 1:
-        return rows
-    rows = list(rows)
+        return complete
     mine = {str(i): np.array(r) for i, r in enumerate(rows) if r is not None}
     for content in gather_bytes(strategy, save(mine)):
         for place, row in load(content).items():
-            rows[int(place)] = row
-    return rows
+            complete[int(place)] = row
+    return complete
 
 
 @contextlib.contextmanager

@@ -1,6 +1,8 @@
 """Plans which examples form a batch. Equal seeds give equal plans."""
 
+from collections.abc import Sequence
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -30,15 +32,15 @@ class Batch:
 
 
 def plan_training(
-    lengths,
-    batch_size,
-    seed,
-    epoch,
-    batching,
-    fixed_lengths=(),
-    steps_per_loop=1,
-    costs=None,
-):
+    lengths: np.ndarray,
+    batch_size: int,
+    seed: int,
+    epoch: int,
+    batching: str,
+    fixed_lengths: Sequence[int] = (),
+    steps_per_loop: int = 1,
+    costs: np.ndarray | None = None,
+) -> "list[Batch]":
     """Returns the training batches of an epoch, a list of `Batch`.
 
     The result depends on the arguments only.
@@ -73,7 +75,12 @@ def plan_training(
     return _numbered(batches, epoch + 1)
 
 
-def plan_evaluation(lengths, batch_size, fixed_lengths=(), costs=None):
+def plan_evaluation(
+    lengths: Any,
+    batch_size: int,
+    fixed_lengths: Sequence[int] = (),
+    costs: np.ndarray | None = None,
+) -> "list[Batch]":
     """Returns evaluation batches of all examples, the most costly first.
 
     If a batch does not fit into memory, evaluation then fails at once. With
@@ -91,19 +98,21 @@ def plan_evaluation(lengths, batch_size, fixed_lengths=(), costs=None):
     return _numbered(batches, 0)
 
 
-def _numbered(batches, epoch):
+def _numbered(batches: list[Batch], epoch: int) -> "list[Batch]":
     return [
         dataclasses.replace(batch, draw=(epoch, number))
         for number, batch in enumerate(batches)
     ]
 
 
-def _bucket(length, fixed_lengths):
+def _bucket(length: Any, fixed_lengths: Sequence[int]) -> Any:
     """Returns the smallest of the fixed lengths that is at least `length`."""
     return min(one for one in fixed_lengths if one >= length)
 
 
-def _in_buckets(order, lengths, batch_size, fixed_lengths):
+def _in_buckets(
+    order: Any, lengths: Any, batch_size: int, fixed_lengths: Sequence[int]
+) -> "list[list[Batch]]":
     """Returns one list of batches for each of the fixed lengths."""
     buckets = np.searchsorted(fixed_lengths, lengths[order])
     return [
@@ -115,7 +124,9 @@ def _in_buckets(order, lengths, batch_size, fixed_lengths):
     ]
 
 
-def _in_random_runs(lists, size, generator):
+def _in_random_runs(
+    lists: Any, size: Any, generator: np.random.Generator
+) -> list[Any]:
     """Shuffles groups of up to `size` batches, each from one of the lists."""
     runs = [
         batches[i : i + size]
@@ -128,7 +139,9 @@ def _in_random_runs(lists, size, generator):
     return [batch for run in runs for batch in run]
 
 
-def _sort_within_groups(order, costs, batch_size):
+def _sort_within_groups(
+    order: Any, costs: np.ndarray, batch_size: int
+) -> np.ndarray:
     size = batch_size * _BATCHES_PER_GROUP
     groups = [order[i : i + size] for i in range(0, len(order), size)]
     return np.concatenate(
@@ -136,7 +149,7 @@ def _sort_within_groups(order, costs, batch_size):
     )
 
 
-def _cut(order, lengths, batch_size):
+def _cut(order: Any, lengths: Any, batch_size: int) -> "list[Batch]":
     return [
         Batch(indices, int(lengths[indices].max()))
         for indices in (
@@ -145,7 +158,7 @@ def _cut(order, lengths, batch_size):
     ]
 
 
-def padding_fraction(batches, lengths):
+def padding_fraction(batches: Sequence[Batch], lengths: np.ndarray) -> float:
     """Returns the share of positions in `batches` that are padding.
 
     Args:

@@ -7,15 +7,27 @@ tokens (RoBERTa, Liu et al. 2019, section 4.1) and a stopped run can resume.
 """
 
 import dataclasses
+from typing import TYPE_CHECKING
+from typing import Any
 
 import tensorflow as tf
 
 from tf_adapters.data.examples import IGNORED
 
+if TYPE_CHECKING:
+    from tf_adapters.data.examples import Masking
+
+
 _MASKED, _MASKED_OR_RANDOM = 0.8, 0.9
 
 
-def hide(masking, features, counts, max_chosen, draw):
+def hide(
+    masking: "Masking",
+    features: dict[str, Any],
+    counts: Any,
+    max_chosen: Any,
+    draw: Any,
+) -> dict[str, Any]:
     """Hides tokens of a batch and adds the hidden tokens as targets.
 
     Args:
@@ -63,17 +75,17 @@ def hide(masking, features, counts, max_chosen, draw):
     }
 
 
-def _is_special(ids, masking):
+def _is_special(ids: Any, masking: "Masking") -> Any:
     special = tf.constant(masking.special_ids, ids.dtype)
     return tf.reduce_any(ids[..., tf.newaxis] == special, axis=-1)
 
 
-def _order(may, scores):
+def _order(may: "tf.Tensor", scores: Any) -> Any:
     """Sorts token indices: eligible tokens by score, then other tokens."""
     return tf.argsort(tf.where(may, scores, 2.0), axis=1, stable=True)
 
 
-def _words(masking, ids, may):
+def _words(masking: "Masking", ids: Any, may: "tf.Tensor") -> Any:
     """Numbers the words of each row; returns each token's word number."""
     # A token after a special token begins a word, even if marked otherwise.
     after = tf.pad(may[:, :-1], [[0, 0], [1, 0]])
@@ -81,7 +93,9 @@ def _words(masking, ids, may):
     return tf.cumsum(tf.cast(~goes_on, tf.int32), axis=1) - 1
 
 
-def _whole(words, may, uniform, counts):
+def _whole(
+    words: Any, may: "tf.Tensor", uniform: "tf.Tensor", counts: Any
+) -> tuple[Any, Any]:
     """Sorts token indices, chosen words first, and counts the chosen tokens.
 
     Words are tried in random order. A word is chosen if it fits into the
@@ -99,7 +113,7 @@ def _whole(words, may, uniform, counts):
     return order, tf.where(found > 0, found, counts)
 
 
-def _word_sizes(words):
+def _word_sizes(words: Any) -> tuple[Any, Any]:
     """Returns each token's word length, and its distance to the word's end.
 
     Args:
@@ -118,7 +132,7 @@ def _word_sizes(words):
     return last - first + 1, last - indices
 
 
-def _fitting(lengths, to_come, may, counts):
+def _fitting(lengths: Any, to_come: Any, may: "tf.Tensor", counts: Any) -> Any:
     """Returns a mask of the chosen tokens: all tokens of words that fit.
 
     Each round finds the first word that does not fit, and drops it and all
@@ -126,13 +140,13 @@ def _fitting(lengths, to_come, may, counts):
     all remaining words fit.
     """
 
-    def ends(left):
+    def ends(left: Any) -> Any:
         return tf.cumsum(tf.cast(left, tf.int32), axis=1) + to_come
 
-    def is_over(left):
+    def is_over(left: Any) -> Any:
         return left & (ends(left) > counts)
 
-    def drop(left):
+    def drop(left: Any) -> tuple[Any]:
         over = is_over(left)
         room = tf.where(over, counts + lengths - ends(left), 0)
         room = tf.reduce_max(room, axis=1, keepdims=True)
@@ -144,7 +158,7 @@ def _fitting(lengths, to_come, may, counts):
     return left
 
 
-def _behind(masking, there, kind, which):
+def _behind(masking: "Masking", there: Any, kind: Any, which: Any) -> Any:
     """Returns the replacements of the chosen tokens."""
     random = tf.cast(which * masking.vocabulary_size, there.dtype)
     other = tf.where(kind < _MASKED_OR_RANDOM, random, there)
@@ -171,7 +185,7 @@ class Draw:
     first: tf.Tensor
     size: tf.Tensor
 
-    def uniform(self, seed, length, count):
+    def uniform(self, seed: int, length: Any, count: Any) -> Any:
         """Returns uniform numbers in [0, 1), `(size, length, count)`."""
         numbers = tf.random.stateless_uniform(
             [self.rows, length, count],
@@ -181,7 +195,7 @@ class Draw:
         return numbers[self.first : self.first + self.size]
 
 
-def _placed(ids, positions, values):
+def _placed(ids: Any, positions: Any, values: Any) -> Any:
     """Returns ids with `values` at `positions`."""
     rows = tf.repeat(tf.range(tf.shape(ids)[0]), tf.shape(positions)[1])
     indices = tf.stack([rows, tf.reshape(positions, [-1])], axis=1)

@@ -1,7 +1,12 @@
 """Makes a `tf.data.Dataset` from tokenized examples and a plan of batches."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 import dataclasses
 import math
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -10,8 +15,12 @@ from tf_adapters.data.batches import masking
 from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.tokens import mask_tokens
 
+if TYPE_CHECKING:
+    from tf_adapters.data.batches.batch_plan import Batch
+    from tf_adapters.data.examples import Examples
 
-def to_tensors(examples):
+
+def to_tensors(examples: Examples) -> Examples:
     """Returns `Examples` with ragged tensors instead of lists.
 
     Args:
@@ -25,7 +34,7 @@ def to_tensors(examples):
     return dataclasses.replace(examples, **tensors)
 
 
-def ragged(arrays):
+def ragged(arrays: Any) -> Any:
     """Converts arrays, or lists of arrays, to a ragged int32 tensor."""
     outer = [len(part) for part in arrays]
     if arrays and isinstance(arrays[0], list):
@@ -35,7 +44,12 @@ def ragged(arrays):
     return tf.RaggedTensor.from_row_lengths(flat, outer)
 
 
-def dataset(examples, batches, num_shards=1, shards=(0,)):
+def dataset(
+    examples: Any,
+    batches: Sequence[Batch],
+    num_shards: int = 1,
+    shards: Sequence[Any] = (0,),
+) -> Any:
     """Returns a `tf.data.Dataset` of feature dicts.
 
     Each batch is split into `num_shards` contiguous parts, one for each
@@ -86,7 +100,9 @@ def dataset(examples, batches, num_shards=1, shards=(0,)):
         )
     )
 
-    def features(indices, length, size, draw, choices):
+    def features(
+        indices: Any, length: Any, size: Any, draw: Any, choices: Any
+    ) -> Any:
         if static_length:
             length, choices = static_length, max(1, int(num_choices.max()))
         found = _features(examples, indices, length, size, choices)
@@ -104,7 +120,7 @@ def dataset(examples, batches, num_shards=1, shards=(0,)):
     )
 
 
-def _filled_up(batch, num_shards):
+def _filled_up(batch: Batch, num_shards: int) -> np.ndarray:
     """Returns a batch's indices, with -1 for each row of padding."""
     if batch.size is None:
         return batch.indices
@@ -113,14 +129,16 @@ def _filled_up(batch, num_shards):
     return np.concatenate([batch.indices, fill]).astype("int32")
 
 
-def _features(examples, indices, length, size, num_choices):
+def _features(
+    examples: Examples, indices: Any, length: Any, size: Any, num_choices: Any
+) -> dict[str, Any]:
     # Padding rows repeat the first example: a real text gives finite outputs,
     # and not even a weight of 0 could cancel an infinite output.
     safe_indices = tf.maximum(indices, 0)
     is_static = isinstance(length, int)
     first = indices.shape[0] if is_static else tf.size(indices, tf.int64)
 
-    def padded(rows, value):
+    def padded(rows: Any, value: Any) -> Any:
         shape = [first, length]
         if rows.ragged_rank == 2:
             shape[1:1] = [num_choices]
@@ -149,28 +167,31 @@ def _features(examples, indices, length, size, num_choices):
     return features
 
 
-def _token_vectors(vectors, indices, length):
+def _token_vectors(vectors: Any, indices: Any, length: Any) -> tf.Tensor:
     """Returns the stored vectors of a batch, `(part, length, width)`."""
     found = tf.numpy_function(vectors.read, [indices, length], vectors.dtype)
     length = length if isinstance(length, int) else None
     return tf.ensure_shape(found, [indices.shape[0], length, vectors.width])
 
 
-def _hidden(examples, features, draw):
+def _hidden(
+    examples: Examples, features: dict[str, tf.Tensor], draw: Any
+) -> dict[str, Any]:
     """Returns features for masked language modeling.
 
     See `masking.hide`, and, for texts that already contain mask tokens,
     `mask_tokens.find_mask_tokens`.
     """
     indices = features["indices"]
-    counts = tf.gather(examples.counts, tf.maximum(indices, 0))
+    rule: Any = examples.masking
+    all_counts: Any = examples.counts
+    counts = tf.gather(all_counts, tf.maximum(indices, 0))
     is_static = features["token_ids"].shape[1] is not None
     # At least 1: a replica's part can be empty.
     max_chosen = tf.reduce_max(tf.concat([counts, [1]], 0))
-    max_chosen = max(1, int(examples.counts.max())) if is_static else max_chosen
-    if not examples.masking.is_drawn:
-        return mask_tokens.find_mask_tokens(
-            features, examples.masking.mask_id, max_chosen
-        )
-    draw = masking.Draw(*tf.unstack(draw), tf.size(indices))
-    return masking.hide(examples.masking, features, counts, max_chosen, draw)
+    max_chosen = max(1, int(all_counts.max())) if is_static else max_chosen
+    if not rule.is_drawn:
+        return mask_tokens.find_mask_tokens(features, rule.mask_id, max_chosen)
+    epoch, number, rows, first = tf.unstack(draw)
+    draw = masking.Draw(epoch, number, rows, first, tf.size(indices))
+    return masking.hide(rule, features, counts, max_chosen, draw)

@@ -11,13 +11,20 @@ continue from one epoch to the next, so that all its examples are seen once
 before any is seen again.
 """
 
+from collections.abc import Callable
+from collections.abc import Iterator
 import dataclasses
 import math
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.data.examples import Examples
+
+if TYPE_CHECKING:
+    from tf_adapters.data.batches.batch_plan import Batch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,16 +37,16 @@ class Mixture:
 
     tasks: dict[str, Examples]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return sum(map(len, self.tasks.values()))
 
     @property
-    def lengths(self):
+    def lengths(self) -> np.ndarray:
         """Number of tokens of each example."""
         return np.concatenate([e.lengths for e in self.tasks.values()])
 
     @property
-    def sequence_lengths(self):
+    def sequence_lengths(self) -> np.ndarray:
         """Number of tokens of each choice, `(examples, most choices)`.
 
         The value is 0 if the example does not have that many choices, and -1
@@ -51,16 +58,16 @@ class Mixture:
         return np.concatenate([_widen(x, width) for x in each])
 
     @property
-    def sizes(self):
+    def sizes(self) -> np.ndarray:
         """Number of examples of each task."""
         return np.array([len(e) for e in self.tasks.values()])
 
     @property
-    def starts(self):
+    def starts(self) -> Any:
         """Index of each task's first example."""
         return np.cumsum(self.sizes) - self.sizes
 
-    def locate(self, batch):
+    def locate(self, batch: "Batch") -> "tuple[str, Batch]":
         """Returns a batch's task, and the batch with indices into the task."""
         number = int(
             np.searchsorted(self.starts, batch.indices[0], side="right") - 1
@@ -70,12 +77,12 @@ class Mixture:
         return task, dataclasses.replace(batch, indices=indices)
 
 
-def _widen(lengths, width):
+def _widen(lengths: Any, width: int) -> np.ndarray:
     missing = width - lengths.shape[1]
     return np.pad(lengths, ((0, 0), (0, missing)), constant_values=-1)
 
 
-def probabilities(sizes, sampling, epoch, epochs):
+def probabilities(sizes: Any, sampling: str, epoch: int, epochs: int) -> Any:
     """Returns each task's share of the batches of an epoch.
 
     Args:
@@ -95,7 +102,14 @@ def probabilities(sizes, sampling, epoch, epochs):
     return shares / shares.sum()
 
 
-def plan_mixture(mixture, plan, sampling, settings, seed, epoch):
+def plan_mixture(
+    mixture: Mixture,
+    plan: Callable[..., Any],
+    sampling: str,
+    settings: Any,
+    seed: int,
+    epoch: int,
+) -> list[Any]:
     """Returns the training batches of an epoch.
 
     The result depends on the arguments only.
@@ -126,7 +140,9 @@ def plan_mixture(mixture, plan, sampling, settings, seed, epoch):
     return [next(streams[i]) for i in draws[-1]]
 
 
-def _draw(sizes, sampling, settings, seed, epoch):
+def _draw(
+    sizes: Any, sampling: str, settings: Any, seed: int, epoch: int
+) -> np.ndarray:
     """Returns the task index of each batch in an epoch."""
     batches = sum(math.ceil(size / settings.batch_size) for size in sizes)
     shares = probabilities(sizes, sampling, epoch, settings.epochs)
@@ -135,7 +151,7 @@ def _draw(sizes, sampling, settings, seed, epoch):
     return generator.choice(len(sizes), batches, p=shares)
 
 
-def _batches(examples, start, plan, skip):
+def _batches(examples: Any, start: Any, plan: Any, skip: Any) -> Iterator[Any]:
     """Yields a task's batches endlessly, without batches of earlier epochs.
 
     Args:

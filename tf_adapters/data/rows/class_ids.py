@@ -12,12 +12,15 @@ The rule is the same for all heads, in JSON and in text. The first match counts:
 Integers in TensorFlow Datasets are always ids; see `tfds_rows`.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 
 
-def class_id(value: object, labels: tuple[str, ...]) -> int | None:
+def class_id(value: object, labels: Any) -> int | None:
     """Returns the class id of a label, or `None` for no label.
 
     Args:
@@ -39,7 +42,7 @@ def class_id(value: object, labels: tuple[str, ...]) -> int | None:
     return _id_of_text(str(value), labels)
 
 
-def _id_of_text(text, labels):
+def _id_of_text(text: str, labels: Sequence[str]) -> int | None:
     if text in labels:
         return labels.index(text)
     names_are_numbers = any(_is_integer(name) for name in labels)
@@ -56,11 +59,11 @@ def _id_of_text(text, labels):
     )
 
 
-def _spelled_otherwise(text, labels):
+def _spelled_otherwise(text: str, labels: Sequence[str]) -> str:
     plain = text.strip().casefold()
     alike = [label for label in labels if label.strip().casefold() == plain]
     return f". Did you mean {alike[0]!r}?" if alike else ""
 
 
-def _is_integer(text):
+def _is_integer(text: str) -> bool:
     return text.removeprefix("-").isdecimal()

@@ -1,6 +1,9 @@
 """Parses and writes CoNLL-U and CoNLL's columns, with a word on each line."""
 
+from collections.abc import Iterable
+from collections.abc import Iterator
 import re
+from typing import Any
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
@@ -11,7 +14,7 @@ _FORM, _UPOS = 1, 3
 _NO_WORD = re.compile(r"\d+[-.]\d+")
 
 
-def parse_conllu(lines):
+def parse_conllu(lines: Iterable[Any]) -> tuple[list[Any], list[Any]]:
     """Parses CoNLL-U, https://universaldependencies.org/format.html.
 
     Only words have tags, so multiword tokens ("1-2") and empty nodes ("1.1")
@@ -42,7 +45,7 @@ def parse_conllu(lines):
     return rows, problems
 
 
-def parse_columns(lines):
+def parse_columns(lines: Iterable[Any]) -> tuple[list[Any], list[Any]]:
     """Parses columns with the word first and the tag last, or words alone.
 
     Columns are separated by tabs, or by spaces if the line has no tab. An empty
@@ -74,7 +77,7 @@ def parse_columns(lines):
     return rows, problems
 
 
-def _sentence(words):
+def _sentence(words: Any) -> list[Any]:
     """Returns a list with the row of a sentence, empty if it has no words."""
     if not words:
         return []
@@ -85,7 +88,7 @@ def _sentence(words):
     return [(numbers[0], row)]
 
 
-def conllu_lines(words, tags):
+def conllu_lines(words: Any, tags: Any) -> Iterator[str]:
     """Yields the lines of a sentence in CoNLL-U, and an empty line.
 
     ID, FORM and UPOS are written; the other columns are empty ("_").
@@ -98,7 +101,7 @@ def conllu_lines(words, tags):
     yield ""
 
 
-def column_lines(words, tags):
+def column_lines(words: Any, tags: Any) -> Iterator[str]:
     """Yields the lines of a sentence in two columns, and an empty line."""
     _check(words)
     for word, tag in zip(words, tags, strict=True):
@@ -106,7 +109,7 @@ def column_lines(words, tags):
     yield ""
 
 
-def _check(words):
+def _check(words: Any) -> None:
     for word in words:
         if not word.strip(" ") or set(word) & set("\t\n\r"):
             raise UserError(

@@ -4,15 +4,25 @@ In many countries spreadsheets write semicolons instead of commas, and Latin-1
 instead of UTF-8.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Iterator
 import csv
 import functools
 import itertools
 import logging
 import sys
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
 from tf_adapters.data.rows.table import Table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 _LOGGER = logging.getLogger(__name__)
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
@@ -21,7 +31,7 @@ _LATIN_1 = "cp1252"
 _OTHERS = ";\t"
 
 
-def find_dialect(path):
+def find_dialect(path: Path) -> tuple[str, str]:
     """Returns a CSV file's encoding and delimiter; warns unless it is UTF-8.
 
     Args:
@@ -46,7 +56,7 @@ def find_dialect(path):
 
 
 @functools.cache  # Warns once, though a file is opened several times.
-def _warn_of_latin_1(path):
+def _warn_of_latin_1(path: Path) -> None:
     _LOGGER.warning(
         "%s is not in UTF-8 and is read as Latin-1 (Windows-1252). Save it as "
         "UTF-8 if its letters are wrong.",
@@ -54,7 +64,7 @@ def _warn_of_latin_1(path):
     )
 
 
-def _encoding(header, rest):
+def _encoding(header: Any, rest: Any) -> str:
     """Returns Latin-1 if all lines beyond ASCII need it, otherwise UTF-8.
 
     A file with lines in both encodings is read as UTF-8, and its Latin-1 lines
@@ -70,7 +80,7 @@ def _encoding(header, rest):
     return _LATIN_1 if beyond else "utf-8"
 
 
-def _can_decode(line, encoding):
+def _can_decode(line: Any, encoding: str) -> bool:
     try:
         line.decode(encoding)
     except UnicodeDecodeError:
@@ -78,18 +88,20 @@ def _can_decode(line, encoding):
     return True
 
 
-def _delimiter(header):
+def _delimiter(header: Any) -> str:
     """Returns a comma, unless the header has another delimiter and no comma."""
     if "," in header:
         return ","
     return next((mark for mark in _OTHERS if mark in header), ",")
 
 
-def parse_csv(lines, problems, delimiter=","):
+def parse_csv(
+    lines: Iterable[Any], problems: list[tuple[int, str]], delimiter: str = ","
+) -> Iterator[tuple[Any, Any]]:
     """Yields pairs of line number and record; quoted fields can span lines."""
     numbers = []
 
-    def texts():
+    def texts() -> Iterator[Any]:
         for number, line in lines:
             numbers.append(number)
             yield f"{line}\n"
@@ -107,7 +119,7 @@ def parse_csv(lines, problems, delimiter=","):
             yield numbers[0], record
 
 
-def _next_record(reader):
+def _next_record(reader: Any) -> Any:
     # The module's default limit, 131,072 characters, is too low for some texts.
     limit = csv.field_size_limit(sys.maxsize)
     try:
@@ -116,21 +128,27 @@ def _next_record(reader):
         csv.field_size_limit(limit)
 
 
-def parse_tsv(lines):
+def parse_tsv(lines: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
     """Splits lines at tabs. As in GLUE, quotes are ordinary characters."""
     return (
         (number, line.split("\t") if line else []) for number, line in lines
     )
 
 
-def with_header(records, problems, columns=()):
+def with_header(
+    records: Any,
+    problems: Any,
+    columns: Any = (),
+) -> Table:
     records = iter(records)
     if not columns:
         columns = next((record for _, record in records if record), [])
     return Table("", _fields(records, columns, problems), tuple(columns))
 
 
-def _fields(records, columns, problems):
+def _fields(
+    records: Any, columns: Any, problems: list[tuple[int, str]]
+) -> Iterator[tuple[int, dict[str, str]]]:
     for number, record in records:
         if not record:
             if len(columns) != 1:

@@ -5,9 +5,16 @@ characters that Unicode and `str.splitlines` treat as line ends. Tables with a
 row on each line are read lazily, so that they need not fit into memory.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
 import itertools
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
@@ -17,11 +24,15 @@ from tf_adapters.data.rows import delimited
 from tf_adapters.data.rows import squad
 from tf_adapters.data.rows.table import Table
 
+if TYPE_CHECKING:
+    from tf_adapters.tasks.task import Task
+
+
 _LOGGER = logging.getLogger(__name__)
 _MARK = b"\xef\xbb\xbf"  # UTF-8's byte order mark, at the start of a file.
 
 
-def read_file(path, text_field=None):
+def read_file(path: Path, text_field: str | None = None) -> Table:
     """Reads a whole file; see `open_file` for arguments and formats.
 
     Raises:
@@ -33,7 +44,7 @@ def read_file(path, text_field=None):
     return table
 
 
-def open_file(path, text_field=None):
+def open_file(path: Any, text_field: str | None = None) -> Table:
     """Opens a file in the format that matches the ending of its name.
 
     - `.jsonl`: a JSON object on each line.
@@ -89,7 +100,7 @@ def open_file(path, text_field=None):
     return table
 
 
-def open_stream(file, origin, text_field=None):
+def open_stream(file: Any, origin: str, text_field: str | None = None) -> Table:
     """Opens a stream, such as a pipe, of JSON lines or of lines of text.
 
     Args:
@@ -114,14 +125,14 @@ def open_stream(file, origin, text_field=None):
     return Table(origin, rows, problems=problems)
 
 
-def _is_object_with(field, numbered_line):
+def _is_object_with(field: str, numbered_line: Any) -> bool:
     try:
         return field in parse_json(numbered_line[1])
     except (TypeError, ValueError):  # No line, a number, or not JSON.
         return False
 
 
-def read_glue_file(path, task):
+def read_glue_file(path: Path, task: Task) -> Table:
     """Reads a file of the official GLUE download.
 
     Args:
@@ -132,7 +143,7 @@ def read_glue_file(path, task):
         A `Table` with the task's own field names. The label's field is missing
         if the file has no labels.
     """
-    layout = task.glue
+    layout: Any = task.glue
     headerless = layout.headerless_columns
     if Path(path).stem.startswith("test"):
         headerless = ()
@@ -149,7 +160,9 @@ def read_glue_file(path, task):
     table.raise_empty(table.rows)
     names = dict(zip(layout.columns, task.text_fields, strict=True))
     names[layout.label_column] = task.label_field
-    table.columns = tuple(names.get(c, f"unused {c}") for c in table.columns)
+    table.columns = tuple(
+        names.get(c, f"unused {c}") for c in table.columns or ()
+    )
     table.rows = [
         (line, {names[k]: v for k, v in row.items() if k in names})
         for line, row in table.rows
@@ -157,7 +170,9 @@ def read_glue_file(path, task):
     return table
 
 
-def _lines(path, problems, encoding="utf-8"):
+def _lines(
+    path: Path, problems: list[tuple[int, str]], encoding: str = "utf-8"
+) -> Iterator[Any]:
     """Returns an iterator over pairs of line number and text.
 
     Lines that cannot be decoded are skipped and added to `problems`. Empty
@@ -173,7 +188,9 @@ def _lines(path, problems, encoding="utf-8"):
     return _without_empty_end(_decoded(file, problems, encoding))
 
 
-def _decoded(file, problems, encoding):
+def _decoded(
+    file: Any, problems: list[tuple[int, str]], encoding: str
+) -> Iterator[tuple[int, Any]]:
     with file:
         for number, raw in enumerate(file, start=1):
             raw = raw.removeprefix(_MARK) if number == 1 else raw
@@ -187,7 +204,7 @@ def _decoded(file, problems, encoding):
                 yield number, line.removesuffix("\r")
 
 
-def _without_empty_end(lines):
+def _without_empty_end(lines: Iterable[Any]) -> Iterator[Any]:
     empty = []
     for number, line in lines:
         if line:
@@ -198,7 +215,7 @@ def _without_empty_end(lines):
             empty.append((number, line))
 
 
-def _parse_squad(lines, path):
+def _parse_squad(lines: Iterable[Any], path: Path) -> Table:
     try:
         rows = squad.parse_squad("\n".join(line for _, line in lines))
     except ValueError as error:
@@ -206,13 +223,19 @@ def _parse_squad(lines, path):
     return Table("", rows, unit="question")
 
 
-def _parse_words(parse, lines, problems):
+def _parse_words(
+    parse: Callable[..., Any],
+    lines: Iterable[Any],
+    problems: list[tuple[int, str]],
+) -> Table:
     rows, found = parse(lines)
     problems += found
     return Table("", rows)
 
 
-def _parse_jsonl(lines, problems):
+def _parse_jsonl(
+    lines: Iterable[Any], problems: list[tuple[int, str]]
+) -> Iterator[tuple[Any, dict[Any, Any]]]:
     for number, line in lines:
         if not line.strip():
             continue
@@ -228,7 +251,7 @@ def _parse_jsonl(lines, problems):
             problems.append((number, what))
 
 
-def _warn_of_skipped(table):
+def _warn_of_skipped(table: Table) -> None:
     if table.problems:
         _LOGGER.warning(
             "Left out %d broken lines of %s, first line %d",
@@ -239,5 +262,5 @@ def _warn_of_skipped(table):
         table.problems = []
 
 
-def _excerpt(text):
+def _excerpt(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:60]}..."

@@ -1,14 +1,22 @@
 """Finds a task's folder and files under `data_dir`."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
 
+if TYPE_CHECKING:
+    from tf_adapters.tasks.task import Task
+
+
 _SUFFIXES = (".jsonl", ".csv", ".tsv", ".conllu", ".conll")
 
 
-def local_names(task, split):
+def local_names(task: Task, split: str) -> list[str]:
     """Returns the possible names of a split's local file."""
     names = [s + end for s in _stems(task, split) for end in _SUFFIXES]
     if split in task.file_stems:
@@ -16,12 +24,12 @@ def local_names(task, split):
     return names
 
 
-def glue_names(task, split):
+def glue_names(task: Task, split: str) -> list[str]:
     """Returns the possible names of a split's file in GLUE's download."""
     return [f"{stem}.tsv" for stem in _stems(task, split)]
 
 
-def _stems(task, split):
+def _stems(task: Task, split: str) -> dict[str, Any]:
     """Returns the possible names of a split's file, without the suffix.
 
     A file has the name of the split, or the split's name in TensorFlow
@@ -38,13 +46,13 @@ def _stems(task, split):
     )
 
 
-def glue_folder(task, data_dir):
+def glue_folder(task: Task, data_dir: Any) -> Path | None:
     """Returns a task's folder in GLUE's download, or `None`."""
     folder = Path(data_dir) / task.glue.folder if task.glue else None
     return folder if folder and folder.is_dir() else None
 
 
-def local_folder(task, data_dir):
+def local_folder(task: Task, data_dir: Any) -> Path | None:
     """Returns the folder with a task's local files, or `None`.
 
     For a task in a language, the folder's name can have a suffix after `_`,
@@ -69,7 +77,7 @@ def local_folder(task, data_dir):
     return found[0] if found else None
 
 
-def _holds_prepared(task, folder):
+def _holds_prepared(task: Task, folder: Path) -> bool:
     """Returns whether a folder has only data from TensorFlow Datasets.
 
     Such a folder can have the task's name, but contains only folders.
@@ -80,7 +88,7 @@ def _holds_prepared(task, folder):
     )
 
 
-def layout(task, folder):
+def layout(task: Task, folder: Any) -> str:
     """Returns the possible paths of a task's files, a text for errors."""
     name = task.folder or task.name
     text = f"{folder}/{name}/{{train,dev,test}}.jsonl (or .csv, .tsv)"

@@ -16,6 +16,7 @@ training, validation and test. The repository's `tests/grammars` makes the rows.
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.data.rows.table import Table
@@ -24,7 +25,7 @@ NAMES = ("sentiment", "entailment", "acceptability")
 SPLITS = ("train", "validation", "test")
 
 
-def read_rows(name, split):
+def read_rows(name: str, split: str) -> list[Any]:
     """Returns the rows of a split of a built-in data set.
 
     Args:
@@ -45,12 +46,12 @@ def read_rows(name, split):
     return [row for row in rows if row.pop("split") == split]
 
 
-def read_table(name, split):
+def read_table(name: str, split: str) -> Table:
     """Returns the rows of `read_rows` as a `Table`."""
     rows = read_rows(name, split)
     return Table(f"builtin:{name}, split {split}", list(enumerate(rows, 1)))
 
 
-def path_of(name):
+def path_of(name: str) -> Path:
     """Returns the path of a data set's file."""
     return Path(__file__).parent / "generated_rows" / f"{name}.jsonl.gz"

@@ -1,6 +1,11 @@
 """Parses fields with a list of texts, and labels that refer to a list."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 import re
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
@@ -9,6 +14,10 @@ from tf_adapters.common.text_files import parse_json
 from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.rows.class_ids import class_id
 
+if TYPE_CHECKING:
+    from tf_adapters.tasks.task import Task
+
+
 # Exported taggers split at these too. Words can contain other Unicode spaces.
 _BLANKS = re.compile(r"[ \t\n\r\f\v]+")
 
@@ -16,7 +25,7 @@ _BLANKS = re.compile(r"[ \t\n\r\f\v]+")
 _NO_TAG = "_"
 
 
-def list_of_texts(fields, field, task):
+def list_of_texts(fields: Any, field: str, task: Task) -> list[Any]:
     """Returns the list of texts in a row.
 
     Choices are a list, a list as JSON (in CSV and TSV), or the values of
@@ -55,11 +64,11 @@ def list_of_texts(fields, field, task):
     return value
 
 
-def _words(text):
+def _words(text: str) -> list[Any]:
     return [word for word in _BLANKS.split(text) if word]
 
 
-def _parse(field, text):
+def _parse(field: str, text: str) -> Any:
     try:
         return parse_json(text)
     except ValueError as error:
@@ -69,7 +78,9 @@ def _parse(field, text):
         ) from error
 
 
-def parse_tags(value, words, labels):
+def parse_tags(
+    value: Any, words: Any, labels: Sequence[str]
+) -> list[int] | None:
     """Returns the class id of each word, or `None` if there are no labels.
 
     Words without a label get `IGNORED`.
@@ -98,14 +109,14 @@ def parse_tags(value, words, labels):
     return [_tag_id(tag, labels) for tag in tags]
 
 
-def _tag_id(tag, labels):
+def _tag_id(tag: Any, labels: Sequence[str]) -> int:
     if tag == _NO_TAG and tag not in labels:
         return IGNORED
     found = class_id(tag, labels)
     return IGNORED if found is None else found
 
 
-def parse_classes(value, labels):
+def parse_classes(value: Any, labels: Sequence[str]) -> list[int] | None:
     """Returns the sorted ids of a row's classes, or `None` for no label.
 
     Args:
@@ -124,10 +135,11 @@ def parse_classes(value, labels):
         raise UserError(
             f"labels must be a list of classes, received {shown(value)}"
         )
-    return sorted({class_id(name, labels) for name in value} - {None})
+    ids = (class_id(name, labels) for name in value)
+    return sorted({one for one in ids if one is not None})
 
 
-def parse_choice_index(value, choices):
+def parse_choice_index(value: Any, choices: Any) -> int | None:
     """Returns the index of the right choice, or `None` for no label.
 
     Args:

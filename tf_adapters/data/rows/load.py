@@ -1,6 +1,10 @@
 """Loads the rows of a task, or of a file to predict; see `sources`."""
 
+from __future__ import annotations
+
 import dataclasses
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
@@ -10,8 +14,16 @@ from tf_adapters.data.rows.files import read_file
 from tf_adapters.data.rows.sources import find_source
 from tf_adapters.data.rows.typed_rows import typed_rows
 
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
 
-def load_split(task, split, data_dir=None):
+    from tf_adapters.tasks.task import Task
+
+
+def load_split(
+    task: Task, split: str, data_dir: str | os.PathLike[str] | None = None
+) -> list[dict[Any, Any]]:
     """Loads one split of a task.
 
     Args:
@@ -30,7 +42,9 @@ def load_split(task, split, data_dir=None):
     return find_source(task, split, data_dir).rows()
 
 
-def load_train_and_validation(task, data_dir=None, seed=0):
+def load_train_and_validation(
+    task: Task, data_dir: str | os.PathLike[str] | None = None, seed: int = 0
+) -> tuple[Any, ...]:
     """Loads the training and validation splits.
 
     If the data has no validation split, a tenth of the training rows is held
@@ -58,7 +72,9 @@ def load_train_and_validation(task, data_dir=None, seed=0):
     return sampling.hold_out(train, seed)
 
 
-def load_file(task, path, with_labels=False):
+def load_file(
+    task: Task, path: Path, with_labels: bool = False
+) -> list[dict[Any, Any]]:
     """Loads a file of rows to predict.
 
     Args:
@@ -80,7 +96,7 @@ def load_file(task, path, with_labels=False):
     return typed_rows(table, task, "optional" if with_labels else "ignored")
 
 
-def load_stream(task, file, origin):
+def load_stream(task: Task, file: Any, origin: str) -> list[dict[Any, Any]]:
     """Loads rows to predict from an open file.
 
     Lines are JSON objects. If the task has a single text field, and the first
@@ -102,7 +118,9 @@ def load_stream(task, file, origin):
     return typed_rows(table, task, "ignored")
 
 
-def resolve_labels(task, data_dir=None):
+def resolve_labels(
+    task: Task, data_dir: str | os.PathLike[str] | None = None
+) -> Task:
     """Returns a task with its class names.
 
     If a task does not state its class names, they are the sorted names that

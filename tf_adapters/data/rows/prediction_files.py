@@ -1,9 +1,14 @@
 """Writes predictions to a file, in the format that its name implies."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 import csv
 import io
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
@@ -11,8 +16,11 @@ from tf_adapters.common.text_files import replace_text
 from tf_adapters.data.rows import conll
 from tf_adapters.tasks.output_kinds import KINDS
 
+if TYPE_CHECKING:
+    from tf_adapters.tasks.task import Task
 
-def check_output_file(path, task):
+
+def check_output_file(path: Path, task: Task) -> None:
     """Raises a `UserError` if a task does not support a file's format."""
     suffix = Path(path).suffix
     for_it = [n for n, kind in KINDS.items() if suffix in kind.file_formats]
@@ -30,7 +38,7 @@ def check_output_file(path, task):
         )
 
 
-def write_predictions(path, rows, task):
+def write_predictions(path: Path, rows: Iterable[Any], task: Task) -> int:
     """Writes predictions to a file.
 
     - `.conllu`, `.conll`: tagged sentences.
@@ -56,7 +64,7 @@ def write_predictions(path, rows, task):
     return len(rows)
 
 
-def _content(suffix, rows, task):
+def _content(suffix: str, rows: Any, task: Task) -> str:
     if suffix == ".csv":
         return _csv(rows)
     if suffix == ".json":
@@ -74,7 +82,7 @@ def _content(suffix, rows, task):
     return "".join(f"{line}\n" for line in lines)
 
 
-def _csv(rows):
+def _csv(rows: Any) -> str:
     """Returns rows as CSV, with a column for each key of nested dicts."""
     file = io.StringIO()
     flat = [_flat(row) for row in rows]
@@ -85,7 +93,7 @@ def _csv(rows):
     return file.getvalue()
 
 
-def _flat(row):
+def _flat(row: dict[str, Any]) -> dict[Any, Any]:
     flat = {}
     for name, value in row.items():
         if isinstance(value, dict):
@@ -99,7 +107,7 @@ def _flat(row):
     return flat
 
 
-def _answers(rows):
+def _answers(rows: Any) -> dict[Any, Any]:
     """Returns a dict from question id to answer."""
     answers = {}
     for row in rows:

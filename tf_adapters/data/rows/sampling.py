@@ -1,14 +1,16 @@
 """Draws rows with a seed, and computes their fingerprints."""
 
 import collections
+from collections.abc import Sequence
 import hashlib
 import json
 import random
+from typing import Any
 
 from tf_adapters.common.errors import UserError
 
 
-def subsample(rows, num_rows, seed):
+def subsample(rows: Sequence[Any], num_rows: int, seed: int) -> Any:
     """Draws rows without replacement and keeps their order.
 
     Args:
@@ -29,7 +31,7 @@ def subsample(rows, num_rows, seed):
     return drawn
 
 
-def at_most(rows, num_rows):
+def at_most(rows: Any, num_rows: int | None) -> Any:
     """Draws at most `num_rows` rows for evaluation; `None` keeps all rows.
 
     The draw does not depend on the run's seed, so that runs with different
@@ -38,7 +40,7 @@ def at_most(rows, num_rows):
     return rows if num_rows is None else subsample(rows, num_rows, seed=0)
 
 
-def hold_out(rows, seed):
+def hold_out(rows: Sequence[Any], seed: int) -> tuple[Any, Any]:
     """Holds out a tenth of the rows for validation; returns both parts.
 
     Args:
@@ -57,7 +59,9 @@ def hold_out(rows, seed):
     return kept, held_out
 
 
-def hold_out_of_each_class(rows, seed):
+def hold_out_of_each_class(
+    rows: Sequence[Any], seed: int
+) -> tuple[list[Any], list[Any]]:
     """Holds out about a tenth of each class; returns both parts of the rows.
 
     If a class has two rows, one is held out. If it has a single row, none is
@@ -83,8 +87,12 @@ def hold_out_of_each_class(rows, seed):
 
 
 def low_resource_split(
-    train_rows, validation_rows, num_train, seed, num_validation=1000
-):
+    train_rows: Sequence[Any],
+    validation_rows: Sequence[Any],
+    num_train: int,
+    seed: int,
+    num_validation: int = 1000,
+) -> tuple[Any, Any, list[Any]]:
     """Simulates a low-resource task (He et al. 2021, section 3.2).
 
     From the training set, `num_train` rows are drawn for training and
@@ -114,12 +122,12 @@ def low_resource_split(
     return train, validation, list(validation_rows)
 
 
-def fingerprints(rows):
+def fingerprints(rows: Any) -> dict[Any, str]:
     """Returns a dict from split to the fingerprint of its rows."""
     return {split: fingerprint(values) for split, values in rows.items()}
 
 
-def fingerprint(rows):
+def fingerprint(rows: Any) -> str:
     """Returns the SHA-256 of rows in canonical JSON, as hexadecimal digits.
 
     Texts, labels and the order of rows change the fingerprint. The order of
@@ -132,7 +140,7 @@ def fingerprint(rows):
     return digest.hexdigest()
 
 
-def _draw(rows, sizes, seed):
+def _draw(rows: Any, sizes: Any, seed: int) -> list[Any]:
     """Draws disjoint lists of rows, each in the order of `rows`."""
     indices = random.Random(seed).sample(range(len(rows)), sum(sizes))
     drawn, start = [], 0
@@ -143,7 +151,7 @@ def _draw(rows, sizes, seed):
     return drawn
 
 
-def _check_at_least_one(name, value):
+def _check_at_least_one(name: str, value: Any) -> None:
     if value < 1:
         raise UserError(
             f"Invalid value for argument `{name}`: expected at least 1. "
@@ -151,7 +159,7 @@ def _check_at_least_one(name, value):
         )
 
 
-def _check_enough(rows, sizes):
+def _check_enough(rows: Any, sizes: Any) -> None:
     needed = sum(sizes.values())
     if len(rows) < needed:
         parts = " and ".join(f"{n} {what}" for what, n in sizes.items())

@@ -8,6 +8,8 @@ prepared by TensorFlow Datasets; without `data_dir`, TensorFlow Datasets.
 from collections.abc import Callable
 import dataclasses
 from functools import partial
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.checks import unknown
 from tf_adapters.common.errors import DataError
@@ -20,6 +22,10 @@ from tf_adapters.data.rows.files import read_glue_file
 from tf_adapters.data.rows.table import Table
 from tf_adapters.data.rows.typed_rows import typed_rows
 from tf_adapters.tasks.task import Task
+
+if TYPE_CHECKING:
+    import os
+
 
 _BUILTIN = "builtin:"
 
@@ -47,32 +53,33 @@ class Source:
     needs_network: bool = False
 
     @property
-    def is_there(self):
+    def is_there(self) -> bool:
         """Whether the split exists."""
         return self.reader is not None
 
     @property
-    def may_have_labels(self):
+    def may_have_labels(self) -> bool:
         """Whether the split exists and is not known to lack labels."""
         return self.is_there and not self.is_secret
 
-    def check(self):
+    def check(self) -> None:
         """Raises a `DataError` if there are no rows to read; reads nothing."""
         if not self.is_there:
             raise DataError(self.problem)
         if self.needs_network:
             tfds_rows.check_network(self.task)
 
-    def read(self):
+    def read(self) -> Any:
         """Returns the rows as a `Table`.
 
         Raises:
             DataError: If the split is missing.
         """
         self.check()
-        return self.reader()
+        reader: Any = self.reader
+        return reader()
 
-    def rows(self):
+    def rows(self) -> list[dict[Any, Any]]:
         """Returns the rows with the task's fields and labels; see `typed_rows`.
 
         Labels are required, except in test splits. Secret labels are ignored.
@@ -86,7 +93,9 @@ class Source:
         return typed_rows(self.read(), self.task, labels)
 
 
-def find_source(task, split, data_dir=None):
+def find_source(
+    task: Task, split: str, data_dir: "str | os.PathLike[str] | None" = None
+) -> "Source":
     """Returns the `Source` of a split, which may be missing.
 
     Args:
@@ -123,14 +132,20 @@ def find_source(task, split, data_dir=None):
     return _prepared(task, split, data_dir)
 
 
-def _own_file(task, split):
+def _own_file(task: Task, split: str) -> "Source":
     if split in task.files:
         return Source(task, split, partial(open_file, task.files[split]))
     problem = _unknown_split(task, split, task.files)
     return Source(task, split, problem=problem)
 
 
-def _in_folder(task, split, folder, names, read):
+def _in_folder(
+    task: Task,
+    split: str,
+    folder: Any,
+    names: Any,
+    read: Any,
+) -> "Source":
     for file in (folder / name for name in names):
         if file.is_file():
             return Source(task, split, partial(read, file))
@@ -142,7 +157,9 @@ def _in_folder(task, split, folder, names, read):
     return Source(task, split, problem=problem)
 
 
-def _prepared(task, split, data_dir):
+def _prepared(
+    task: Task, split: str, data_dir: "str | os.PathLike[str] | None"
+) -> "Source":
     """Returns a split in a TensorFlow Datasets folder, without downloading."""
     prepared = tfds_rows.find_prepared(task, data_dir)
     if prepared is None or split not in task.all_splits:
@@ -154,7 +171,7 @@ def _prepared(task, split, data_dir):
     return _tfds_source(task, split, prepared)
 
 
-def _in_tfds(task, split):
+def _in_tfds(task: Task, split: str) -> "Source":
     """Returns a split in TensorFlow Datasets' default folder."""
     if not task.source:
         problem = (
@@ -169,7 +186,7 @@ def _in_tfds(task, split):
     return _tfds_source(task, split, prepared)
 
 
-def _tfds_source(task, split, prepared):
+def _tfds_source(task: Task, split: str, prepared: Any) -> "Source":
     name = task.all_splits[split]
     read = partial(tfds_rows.read_prepared, task, name, prepared)
     if prepared is None:
@@ -183,5 +200,5 @@ def _tfds_source(task, split, prepared):
     )
 
 
-def _unknown_split(task, split, known):
+def _unknown_split(task: Task, split: str, known: Any) -> str:
     return unknown(f"split of task `{task.name}`,", split, sorted(known))

@@ -1,16 +1,27 @@
 """Checks the splits of a task before training, and warns of problems."""
 
+from __future__ import annotations
+
 import collections
+from collections.abc import Sequence
 import logging
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import DataError
 from tf_adapters.data.examples import IGNORED
+
+if TYPE_CHECKING:
+    from tf_adapters.tasks.task import Task
+
 
 _LOGGER = logging.getLogger(__name__)
 _MAX_NAMED = 5
 
 
-def labeled_rows(rows, split, task):
+def labeled_rows(
+    rows: Sequence[Any], split: str, task: Task
+) -> Sequence[Any] | list[Any]:
     """Returns the rows with labels; warns if some are left out.
 
     A whole split without labels is common, because labels can be secret. It
@@ -46,7 +57,7 @@ def labeled_rows(rows, split, task):
     return [row for row in rows if row["label"] is not None]
 
 
-def check_tags(rows, task):
+def check_tags(rows: dict[str, list[dict[str, Any]]], task: Task) -> None:
     """Raises a `DataError` if the words of a split have no tags at all.
 
     Args:
@@ -62,19 +73,19 @@ def check_tags(rows, task):
             )
 
 
-def _named(task):
+def _named(task: Task) -> str:
     """Returns a task's name, with its language if it has one."""
     name = f"`{task.name}`"
     return f"{name} ({task.language})" if task.language else name
 
 
-def _lacks_tags(rows, task):
+def _lacks_tags(rows: Any, task: Task) -> bool:
     return task.kind.label == "class_a_word" and not any(
         tag != IGNORED for row in rows for tag in row["label"] or ()
     )
 
 
-def warn_of_overlap(rows, task):
+def warn_of_overlap(rows: dict[str, list[dict[str, Any]]], task: Task) -> None:
     """Warns of training texts in other splits, and of untrained classes.
 
     A few such rows can be legitimate, so the warnings give their number, and
@@ -89,7 +100,7 @@ def warn_of_overlap(rows, task):
         _warn_of_untrained(rows, split, task)
 
 
-def _warn_of_repeated(rows, split, task):
+def _warn_of_repeated(rows: Any, split: str, task: Task) -> None:
     # Makes no set of all training rows, because there can be many.
     here = {_texts(row, task) for row in rows[split]}
     here &= {t for row in rows["train"] if (t := _texts(row, task)) in here}
@@ -107,14 +118,14 @@ def _warn_of_repeated(rows, split, task):
         )
 
 
-def _texts(row, task):
+def _texts(row: dict[str, Any], task: Task) -> tuple[Any, ...]:
     values = (row[field] for field in task.text_fields)
     return tuple(
         tuple(value) if isinstance(value, list) else value for value in values
     )
 
 
-def _warn_of_untrained(rows, split, task):
+def _warn_of_untrained(rows: Any, split: str, task: Task) -> None:
     if task.head not in ("classification", "tagging"):
         return
     counts = _count_classes(rows[split])
@@ -135,7 +146,7 @@ def _warn_of_untrained(rows, split, task):
         )
 
 
-def _count_classes(rows):
+def _count_classes(rows: Any) -> Any:
     """Returns a counter of the class ids of rows, or of words."""
     labels = [row["label"] for row in rows]
     return collections.Counter(

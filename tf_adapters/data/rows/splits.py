@@ -4,18 +4,27 @@ Does not import TensorFlow, so that missing or malformed data stops a run within
 seconds.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import split_checks
 from tf_adapters.data.rows import table_checks
 from tf_adapters.data.rows.sources import find_source
 
+if TYPE_CHECKING:
+    from tf_adapters.tasks.task import Task
+
+
 # Splits that a run can be evaluated on, with their names in the run's result.
 # Only MNLI has `validation_mismatched`.
 EVALUATED = ("validation", "validation_mismatched", "test")
 
 
-def resolve_labels(task, data):
+def resolve_labels(task: Task, data: Any) -> Task:
     """Returns a task with its class names.
 
     If the task does not declare them, they are read from the training data.
@@ -29,7 +38,7 @@ def resolve_labels(task, data):
     return load.resolve_labels(task, data.data_dir)
 
 
-def load_rows(task, data, seed=0):
+def load_rows(task: Task, data: Any, seed: int = 0) -> dict[str, Any]:
     """Loads and checks rows, and returns a dict from split to rows.
 
     `test` has only rows with labels, and is missing if there are none.
@@ -52,12 +61,12 @@ def load_rows(task, data, seed=0):
     return rows
 
 
-def read_rows(task, data, seed=0):
+def read_rows(task: Task, data: Any, seed: int = 0) -> dict[str, Any]:
     """Returns the same as `load_rows`, without checking tags and overlap."""
     return _read_main(task, data, seed) | _read_others(task, data)
 
 
-def _read_main(task, data, seed):
+def _read_main(task: Task, data: Any, seed: int) -> dict[str, Any]:
     train, validation = load.load_train_and_validation(
         task, data.data_dir, seed
     )
@@ -83,7 +92,7 @@ def _read_main(task, data, seed):
     return rows
 
 
-def _read_others(task, data):
+def _read_others(task: Task, data: Any) -> dict[str, Any]:
     others = set(task.splits) & set(EVALUATED) - {"validation", "test"}
     sources = [find_source(task, s, data.data_dir) for s in sorted(others)]
     most = data.max_validation_examples

@@ -1,6 +1,7 @@
 """Parses SQuAD v1.1's JSON, and the answers in rows."""
 
 import numbers
+from typing import Any
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
@@ -8,7 +9,7 @@ from tf_adapters.common.errors import shown
 from tf_adapters.common.text_files import parse_json
 
 
-def parse_squad(text):
+def parse_squad(text: str) -> list[tuple[int, dict[Any, Any]]]:
     """Parses SQuAD's format (Rajpurkar et al. 2016, arXiv:1606.05250).
 
     Args:
@@ -38,7 +39,7 @@ def parse_squad(text):
     return list(enumerate(questions, 1))
 
 
-def parse_answers(value):
+def parse_answers(value: Any) -> list[dict[str, Any]] | None:
     """Returns answers as a list of dicts, or `None` if there are none.
 
     Args:
@@ -64,7 +65,7 @@ def parse_answers(value):
     ]
 
 
-def _one_by_one(texts, starts):
+def _one_by_one(texts: Any, starts: Any) -> list[dict[str, Any]]:
     """Combines a list of texts and a list of starts to a list of answers."""
     are_lists = isinstance(texts, list) and isinstance(starts, list)
     if not are_lists or len(texts) != len(starts):
@@ -78,7 +79,7 @@ def _one_by_one(texts, starts):
     ]
 
 
-def _is_answer(answer):
+def _is_answer(answer: Any) -> bool:
     return (
         isinstance(answer, dict)
         and isinstance(answer.get("text"), str)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 import dataclasses
+from typing import Any
 
 from tf_adapters.common.errors import DataError
 
@@ -23,12 +24,12 @@ class Table:
     """
 
     origin: str
-    rows: Iterable[tuple[int, dict]]
+    rows: Iterable[tuple[int, dict[str, Any]]]
     columns: tuple[str, ...] | None = None
     problems: list[tuple[int, str]] = dataclasses.field(default_factory=list)
     unit: str = "line"
 
-    def raise_problems(self):
+    def raise_problems(self) -> None:
         """Raises a `DataError` with the first ten problems, if any."""
         if not self.problems:
             return
@@ -42,7 +43,7 @@ class Table:
             + "\nCorrect or remove them and run again."
         )
 
-    def raise_empty(self, rows):
+    def raise_empty(self, rows: Any) -> None:
         """Raises a `DataError` if there are neither rows nor problems."""
         if not rows and not self.problems:
             raise DataError(

@@ -4,10 +4,14 @@ Labels can be whole numbers if there are at most 100 different numbers. More
 numbers, or numbers with a fraction, raise an error that suggests regression.
 """
 
+from __future__ import annotations
+
 import collections
 import dataclasses
 import itertools
 import logging
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.checks import did_you_mean
 from tf_adapters.common.errors import DataError
@@ -15,13 +19,18 @@ from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.data.rows.files import open_file
 
+if TYPE_CHECKING:
+    from tf_adapters.data.rows.table import Table
+    from tf_adapters.tasks.task import Task
+
+
 _LOGGER = logging.getLogger(__name__)
 _MOST_NUMBERS = 100
 # With fewer rows, a tenth of them is not enough to validate on.
 _LEAST_ROWS = 10
 
 
-def resolve_table(task):
+def resolve_table(task: Task) -> Task:
     """Checks a table's files and returns its task with class names.
 
     Args:
@@ -45,7 +54,7 @@ def resolve_table(task):
     return dataclasses.replace(task, labels=labels)
 
 
-def _check(task, split):
+def _check(task: Task, split: str) -> Any:
     """Checks a file's rows, and returns a counter of its labels."""
     table = open_file(task.files[split])
     _check_columns(table, task, split)
@@ -65,11 +74,11 @@ def _check(task, split):
     return counts
 
 
-def _hashable(label):
+def _hashable(label: Any) -> Any:
     return str(label) if isinstance(label, list | dict) else label
 
 
-def _check_columns(table, task, split):
+def _check_columns(table: Table, task: Task, split: str) -> None:
     """Raises a `DataError` if a named column is missing."""
     columns = table.columns
     if columns is None:  # JSON lines have no header; the first row counts.
@@ -95,11 +104,11 @@ def _check_columns(table, task, split):
             )
 
 
-def _needs_label(task, split):
+def _needs_label(task: Task, split: str) -> bool:
     return split != "test" and task.kind.label != "none"
 
 
-def _class_names(counts, task):
+def _class_names(counts: Any, task: Task) -> tuple[Any, ...]:
     """Returns class names, sorted by number if all are numbers."""
     where = f"Column `{task.label_field}` of {task.files['train']}"
     names = collections.Counter()
@@ -122,14 +131,14 @@ def _class_names(counts, task):
     return tuple(names)
 
 
-def _number(name):
+def _number(name: str) -> float | None:
     try:
         return float(name)
     except ValueError:
         return None
 
 
-def _check_whole(numbers, counts, where):
+def _check_whole(numbers: Any, counts: Any, where: str) -> None:
     fractions = [n for n, value in numbers.items() if not value.is_integer()]
     # A JSON number with a decimal point, such as 1.0, is not a class name.
     fractions += [str(label) for label in counts if isinstance(label, float)]
@@ -147,7 +156,7 @@ def _check_whole(numbers, counts, where):
         )
 
 
-def _check_repeated(names, where, has_validation):
+def _check_repeated(names: Any, where: str, has_validation: Any) -> None:
     """Raises an error if values rarely repeat, as in ids, texts or dates."""
     total = names.total()
     are_many = len(names) > _MOST_NUMBERS and 2 * len(names) > total
@@ -159,7 +168,7 @@ def _check_repeated(names, where, has_validation):
         )
 
 
-def _warn_of_spellings(names, where):
+def _warn_of_spellings(names: Any, where: str) -> None:
     spellings = collections.defaultdict(list)
     for name in names:
         spellings[name.strip().casefold()].append(name)

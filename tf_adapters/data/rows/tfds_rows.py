@@ -4,9 +4,14 @@ Prepared files are read if there are any. Otherwise the data is downloaded. If
 no network answers, an error says what to do.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 import logging
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -16,18 +21,22 @@ from tf_adapters.common.errors import cut
 from tf_adapters.data.rows import folders
 from tf_adapters.data.rows.table import Table
 
+if TYPE_CHECKING:
+    from tf_adapters.tasks.task import Task
+
+
 # If one of these answers, there is a network. The first has most of GLUE and
 # SuperGLUE, the second the files that TensorFlow Datasets hosts itself.
 _HOSTS = ("https://dl.fbaipublicfiles.com", "https://storage.googleapis.com")
 _LOGGER = logging.getLogger(__name__)
 
 
-def default_directory():
+def default_directory() -> str:
     """Returns the folder in which TensorFlow Datasets stores its data."""
     return os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
 
 
-def find_prepared(task, directory):
+def find_prepared(task: Task, directory: Any) -> Path | None:
     """Returns the newest prepared version of a task's data, or `None`.
 
     Args:
@@ -41,13 +50,13 @@ def find_prepared(task, directory):
     return max(found, key=_version, default=None)
 
 
-def _version(path):
+def _version(path: Path) -> list[int]:
     return [
         int(part) if part.isdecimal() else -1 for part in path.name.split(".")
     ]
 
 
-def read_prepared(task, split, path):
+def read_prepared(task: Task, split: str, path: Path) -> Table:
     """Reads a split of a prepared data set, without a network.
 
     Args:
@@ -63,13 +72,13 @@ def read_prepared(task, split, path):
     return _read(task, split, tfds.builder_from_directory(str(path)))
 
 
-def check_network(task):
+def check_network(task: Task) -> None:
     """Raises a `DataError` if no network answers within ten seconds."""
     if not network.answers(*_HOSTS):
         raise DataError(_no_data(task, "and there is no network"))
 
 
-def download(task, split):
+def download(task: Task, split: str) -> Table:
     """Downloads and prepares a task's data, and reads a split.
 
     Args:
@@ -96,7 +105,7 @@ def download(task, split):
     return _read(task, split, builder)
 
 
-def _no_data(task, reason):
+def _no_data(task: Task, reason: str) -> str:
     return (
         f"Task `{task.name}` needs `{task.source}` of TensorFlow Datasets, "
         f"which is not prepared in {default_directory()}, {reason}: either "
@@ -108,7 +117,7 @@ def _no_data(task, reason):
     )
 
 
-def _read(task, split, builder):
+def _read(task: Task, split: str, builder: Any) -> Table:
     import tensorflow_datasets as tfds
 
     dataset = builder.as_dataset(split=split, shuffle_files=False)
@@ -127,7 +136,7 @@ def _read(task, split, builder):
             # Some treebanks are released without their words.
             wordless += 1
             continue
-        row = {
+        row: dict[str, Any] = {
             key: _plain(example[key], task.language)
             for key in fields & set(example)
         }
@@ -146,7 +155,7 @@ def _read(task, split, builder):
     return table
 
 
-def _place(example, is_secret, number):
+def _place(example: dict[str, Any], is_secret: bool, number: int) -> int:
     """Returns the number by which a row is sorted.
 
     TensorFlow Datasets shuffles rows when it stores them, always in the same
@@ -165,7 +174,7 @@ def _place(example, is_secret, number):
     return int(place) if is_secret and is_number else number
 
 
-def _plain(value, language=""):
+def _plain(value: Any, language: str = "") -> str | list[Any]:
     """Decodes a text, a list of texts, or the translation in a language."""
     if isinstance(value, dict) and "translation" in value:
         texts = value["translation"].tolist()
@@ -177,7 +186,7 @@ def _plain(value, language=""):
     return [part.decode() for part in value]
 
 
-def _label(value, names, task):
+def _label(value: Any, names: Sequence[str] | None, task: Task) -> Any:
     """Converts a label; class ids become names, as the task has other ids."""
     kind = task.kind.label
     if kind == "choice":
@@ -194,7 +203,7 @@ def _label(value, names, task):
     return _class_name(value, names)
 
 
-def _class_name(value, names):
+def _class_name(value: Any, names: Sequence[str] | None) -> str | int | None:
     """Returns the class name of an id, or `None` for no label.
 
     In TensorFlow Datasets a number is always an id, never a name.

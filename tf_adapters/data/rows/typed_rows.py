@@ -1,6 +1,12 @@
 """Converts a table's rows to rows of a task, and reports all problems."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Sequence
 import math
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
@@ -9,8 +15,14 @@ from tf_adapters.data.rows import list_fields
 from tf_adapters.data.rows import squad
 from tf_adapters.data.rows.class_ids import class_id
 
+if TYPE_CHECKING:
+    from tf_adapters.data.rows.table import Table
+    from tf_adapters.tasks.task import Task
 
-def typed_rows(table, task, labels="required"):
+
+def typed_rows(
+    table: Table, task: Task, labels: str = "required"
+) -> list[dict[Any, Any]]:
     """Checks every row of a table and converts its label.
 
     Args:
@@ -42,14 +54,18 @@ def typed_rows(table, task, labels="required"):
     return rows
 
 
-def _typed(table, task, labels):
+def _typed(
+    table: Table, task: Task, labels: Sequence[str]
+) -> Iterator[dict[Any, Any]]:
     for line, fields in table.rows:
         row, problems = _typed_row(line, fields, task, labels)
         table.problems += [(line, problem) for problem in problems]
         yield row
 
 
-def _missing_column(table, task, labels):
+def _missing_column(
+    table: Table, task: Task, labels: Sequence[str]
+) -> str | None:
     """Returns what is wrong with the header, or `None`.
 
     Without this check each row would report the problem again.
@@ -75,11 +91,13 @@ def _missing_column(table, task, labels):
     return None
 
 
-def _names(field, alias):
+def _names(field: str, alias: Any) -> str:
     return f"`{field}`" + (f" (or `{alias}`)" if alias else "")
 
 
-def _typed_row(number, fields, task, labels):
+def _typed_row(
+    number: int, fields: Any, task: Task, labels: Sequence[str]
+) -> tuple[dict[Any, Any], list[Any]]:
     row, problems = {}, []
     for field in task.text_fields:
         try:
@@ -104,7 +122,7 @@ def _typed_row(number, fields, task, labels):
     return row, problems
 
 
-def _text(fields, field, task):
+def _text(fields: Any, field: str, task: Task) -> str:
     alias = task.aliases.get(field)
     key = alias if field not in fields and alias in fields else field
     if key not in fields:
@@ -123,7 +141,7 @@ def _text(fields, field, task):
     return value
 
 
-def _label(fields, task, row):
+def _label(fields: Any, task: Task, row: Any) -> Any:
     value = fields.get(task.label_field)
     if value is None:
         value = fields.get(task.aliases.get(task.label_field))
@@ -140,7 +158,7 @@ def _label(fields, task, row):
     return parse_label(value, task)
 
 
-def parse_label(value, task):
+def parse_label(value: Any, task: Task) -> float | None:
     """Returns the class id or the number of a label.
 
     Args:
@@ -161,7 +179,7 @@ def parse_label(value, task):
     return class_id(value, task.labels)
 
 
-def _number(value, label_range):
+def _number(value: Any, label_range: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise UserError(
             f"a label must be a number, received {shown(value)} "

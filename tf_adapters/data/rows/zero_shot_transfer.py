@@ -1,5 +1,11 @@
 """Zero-shot transfer: training in one language, evaluation in many."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.common.errors import DataError
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import split_checks
@@ -8,10 +14,17 @@ from tf_adapters.tasks.languages import AVERAGES
 from tf_adapters.tasks.languages import averages
 from tf_adapters.tasks.languages import in_language
 
+if TYPE_CHECKING:
+    import os
+
+    from tf_adapters.data.rows.sources import Source
+    from tf_adapters.tasks.task import Task
+
+
 _SPLITS = ("test", "validation")
 
 
-def load_languages(task, data):
+def load_languages(task: Task, data: Any) -> dict[Any, Any]:
     """Loads the evaluation rows of each language in `data.eval_languages`.
 
     These are rows of the test split (He et al. 2021, section 4). If a language
@@ -36,7 +49,9 @@ def load_languages(task, data):
     return found
 
 
-def _load(task, data_dir):
+def _load(
+    task: Task, data_dir: str | os.PathLike[str] | None
+) -> tuple[str, Sequence[Any] | list[Any]]:
     """Returns the first split with labels, and its labeled rows."""
     # If there is no split, the error is about the test split.
     test = find_source(task, "test", data_dir)
@@ -51,7 +66,7 @@ def _load(task, data_dir):
     )
 
 
-def _languages(task, data):
+def _languages(task: Task, data: Any) -> Any:
     if not data.eval_languages:
         return ()
     # Raises an error if the task has no languages.
@@ -65,13 +80,15 @@ def _languages(task, data):
     ]
 
 
-def _sources(task, data_dir):
+def _sources(
+    task: Task, data_dir: str | os.PathLike[str] | None
+) -> list[Source]:
     """Returns the splits that can have labels, in order of preference."""
     found = [find_source(task, split, data_dir) for split in _SPLITS]
     return [source for source in found if source.may_have_labels]
 
 
-def summarize(task, metrics):
+def summarize(task: Task, metrics: dict[str, Any]) -> dict[str, Any]:
     """Summarizes the metrics of all languages for a run's result.
 
     Args:
@@ -96,7 +113,7 @@ def summarize(task, metrics):
     }
 
 
-def transfer_table(task, summary):
+def transfer_table(task: Task, summary: Any) -> str:
     """Returns a text with a line for each language and each average."""
     name, languages = summary["metric"], summary["languages"]
     lines = [

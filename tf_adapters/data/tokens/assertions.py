@@ -1,11 +1,20 @@
 """Assertions about tensors, which also work in a graph."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
+
 import tensorflow as tf
 
 from tf_adapters.common.errors import UserError
 
+if TYPE_CHECKING:
+    import numpy as np
 
-def after(assertions, tensors):
+
+def after(assertions: Sequence[Any], tensors: dict[str, np.ndarray]) -> Any:
     """Returns tensors that can be read only after the assertions have passed.
 
     An operation that reads bad input can end the process. Without a dependency
@@ -19,7 +28,7 @@ def after(assertions, tensors):
         return tf.nest.map_structure(tf.identity, tensors)
 
 
-def same_number_of_rows(tensors):
+def same_number_of_rows(tensors: dict[str, Any]) -> Any:
     """Checks that tensors have the same batch size, and returns them.
 
     Args:

@@ -3,7 +3,7 @@
 from tf_adapters.data.tokens.packing import TextPacker
 
 
-def in_graph(packer):
+def in_graph(packer: TextPacker) -> TextPacker | None:
     """Returns an equivalent packer that works in a graph, or `None`.
 
     Args:

@@ -6,6 +6,8 @@ the characters of each token, and can be stored as `tokenizer.json`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import keras_hub
 import tokenizers
 from tokenizers import models
@@ -42,7 +44,7 @@ def library_tokenizer(
 
 
 def _word_piece(
-    tokenizer: keras_hub.tokenizers.WordPieceTokenizer,
+    tokenizer: Any,
 ) -> tokenizers.Tokenizer:
     tokens = tokenizer.get_vocabulary()
     # Our own class cleans texts itself, and turns off KerasHub's cleaning.
@@ -67,7 +69,7 @@ def _word_piece(
 
 
 def _byte_pair(
-    tokenizer: keras_hub.tokenizers.BytePairTokenizer,
+    tokenizer: Any,
 ) -> tokenizers.Tokenizer:
     # A file of merges can begin with a line that gives its version.
     merges = [
@@ -90,11 +92,12 @@ def _byte_pair(
 
 
 def _unigram(
-    tokenizer: keras_hub.tokenizers.SentencePieceTokenizer,
+    tokenizer: Any,
 ) -> tokenizers.Tokenizer | None:
     # Imported here, because few tokenizers need it.
-    from transformers.utils import sentencepiece_model_pb2_new as messages
+    from transformers.utils import sentencepiece_model_pb2_new
 
+    messages: Any = sentencepiece_model_pb2_new
     model = messages.ModelProto.FromString(tokenizer.proto)
     kinds = messages.TrainerSpec
     if model.trainer_spec.model_type != kinds.UNIGRAM:
@@ -120,7 +123,7 @@ def _unigram(
     return built
 
 
-def _spelled(piece) -> str:
+def _spelled(piece: Any) -> str:
     """Returns a piece as it is written in texts; special ones never are."""
     is_text = piece.type in (piece.NORMAL, piece.USER_DEFINED)
     return piece.piece if is_text else _NEVER + piece.piece
@@ -137,7 +140,7 @@ def without_nul() -> normalizers.Normalizer:
     return normalizers.Replace("\0", "")
 
 
-def _rules(spec) -> list[normalizers.Normalizer]:
+def _rules(spec: Any) -> list[normalizers.Normalizer]:
     """Returns the normalizers of SentencePiece's rules."""
     if spec.name in _RULES:
         return [rule() for rule in _RULES[spec.name]]

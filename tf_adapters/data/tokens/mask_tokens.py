@@ -1,15 +1,26 @@
 """Tokenizes texts that contain mask tokens for a model to fill in."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 import re
+from typing import TYPE_CHECKING
+from typing import Any
 
 import tensorflow as tf
 
 from tf_adapters.data.examples import IGNORED
 
+if TYPE_CHECKING:
+    pass
+
+
 _SPACES = r"[\t-\r\x{85}\p{Z}]+"
 
 
-def tokenize_with_masks(tokenize_texts, texts, mask, mask_id):
+def tokenize_with_masks(
+    tokenize_texts: Callable[..., Any], texts: str, mask: Any, mask_id: int
+) -> Any:
     """Returns ragged tokens of texts, with `mask_id` for each mask in them.
 
     Each part between masks is tokenized as a separate text. White space before
@@ -33,7 +44,9 @@ def tokenize_with_masks(tokenize_texts, texts, mask, mask_id):
     return parts.with_values(tokens).merge_dims(1, 2)[:, 1:]
 
 
-def find_mask_tokens(features, mask_id, max_masks):
+def find_mask_tokens(
+    features: dict[str, Any], mask_id: int, max_masks: Any
+) -> dict[str, Any]:
     """Adds `masked_positions`, int32 `(rows, max_masks)`, to features.
 
     These are the positions of each row's mask tokens, in order, padded with
@@ -53,7 +66,7 @@ def find_mask_tokens(features, mask_id, max_masks):
     return {**features, "masked_positions": tf.where(there, order, IGNORED)}
 
 
-def count_mask_tokens(features, mask_id):
+def count_mask_tokens(features: dict[str, tf.Tensor], mask_id: int) -> Any:
     """Returns the largest number of mask tokens in a row, a scalar tensor."""
     is_mask = tf.cast(features["token_ids"] == mask_id, tf.int32)
     # The padding makes the result 0 for a batch without rows.

@@ -5,6 +5,9 @@ implementation that supports them: Hugging Face's tokenizers for WordPiece and
 byte-level BPE, TensorFlow Text for SentencePiece.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras_hub
 import numpy as np
 
@@ -19,7 +22,9 @@ _OF_LIBRARY = (
 )
 
 
-def tokenize_with_offsets(tokenizer, texts):
+def tokenize_with_offsets(
+    tokenizer: Any, texts: Sequence[str]
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Returns the tokens of each text, and their offsets in it.
 
     Args:
@@ -53,18 +58,18 @@ def tokenize_with_offsets(tokenizer, texts):
     ]
 
 
-def _encode(tokenizer, texts):
+def _encode(tokenizer: Any, texts: Any) -> list[tuple[Any, Any]]:
     return [
         (encoding.ids, encoding.offsets)
         for encoding in tokenizer.encode_batch(texts)
     ]
 
 
-def _sentence_piece(tokenizer, texts):
+def _sentence_piece(tokenizer: Any, texts: Any) -> list[Any]:
     # Imported here: other tokenizers do not need TensorFlow.
     import tensorflow_text as tf_text
 
-    library = tf_text.SentencepieceTokenizer(model=tokenizer.proto)
+    library: Any = tf_text.SentencepieceTokenizer(model=tokenizer.proto)
     ids, begins, ends = library.tokenize_with_offsets(texts)
     unknown = tokenizer.unk_token_id - 1
     found = []
@@ -80,7 +85,7 @@ def _sentence_piece(tokenizer, texts):
     return found
 
 
-def _trimmed(text, offsets):
+def _trimmed(text: str, offsets: Any) -> np.ndarray:
     """Shrinks offsets to exclude spaces at both ends of tokens."""
     trimmed = np.array(offsets, "int64").reshape(-1, 2)
     for place, (begin, end) in enumerate(trimmed):

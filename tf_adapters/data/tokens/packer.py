@@ -1,12 +1,22 @@
 """Base class of packers: special tokens and length limits."""
 
+from __future__ import annotations
+
 import copy
 import operator
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import Self
+
+import numpy as np
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens import offsets
 from tf_adapters.data.tokens import vocabulary
 from tf_adapters.data.tokens.special_tokens import special_tokens_of
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class Packer:
@@ -25,16 +35,31 @@ class Packer:
         UserError: If `max_length` is not an integer or has no room for text.
     """
 
-    progress_title = None
+    progress_title: str | None = None
 
-    def __init__(self, tokenizer, max_length, takes_segments=None):
+    def __init__(
+        self,
+        tokenizer: Any,
+        max_length: int,
+        takes_segments: bool | None = None,
+    ) -> None:
         self.tokenizer = tokenizer
         self.max_length = max_length
         self.special_tokens = special_tokens_of(tokenizer, takes_segments)
         self._mask = None
         self.check_length("max_length", max_length, num_texts=2)
 
-    def check_length(self, name, value, num_texts):
+    def __call__(
+        self, texts_a: Any, texts_b: Any = None, sequence_length: Any = None
+    ) -> dict[str, Any]:
+        """Packs a batch; see `TextPacker`."""
+        raise NotImplementedError
+
+    def token_arrays(self, texts: Any) -> list[np.ndarray]:
+        """Returns the token ids of each text, without special tokens."""
+        raise NotImplementedError
+
+    def check_length(self, name: str, value: Any, num_texts: int) -> None:
         """Raises an error unless a length has room for a token of each text.
 
         Args:
@@ -64,7 +89,7 @@ class Packer:
             f"integer of at least {least}. Received: {name}={value!r:.100}"
         )
 
-    def limit(self, sequence_length, num_texts):
+    def limit(self, sequence_length: int | None, num_texts: int) -> int:
         """Returns the largest number of tokens in rows of a given length.
 
         Args:
@@ -79,19 +104,21 @@ class Packer:
         self.check_length("sequence_length", sequence_length, num_texts)
         return min(self.max_length, sequence_length)
 
-    def tokenize_with_offsets(self, texts):
+    def tokenize_with_offsets(
+        self, texts: Any
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Returns tokens and offsets, but not in a graph; see `offsets`."""
         return offsets.tokenize_with_offsets(self.tokenizer, texts)
 
     @property
-    def special_ids(self):
+    def special_ids(self) -> list[Any]:
         """Sorted ids of the special tokens, including padding."""
         special = self.special_tokens
         ids = (special.start, *special.separators, special.end, special.pad)
         return sorted(set(ids))
 
     @property
-    def mask_id(self):
+    def mask_id(self) -> Any:
         """Id of the mask token.
 
         Raises:
@@ -105,12 +132,12 @@ class Packer:
         return self.tokenizer.mask_token_id
 
     @property
-    def mask(self):
+    def mask(self) -> Any:
         """The mask token as it is written in texts."""
         mask_id = self.mask_id
         return vocabulary.tokens_of(self.tokenizer)[mask_id]
 
-    def reading_masks(self):
+    def reading_masks(self) -> Self:
         """Returns a copy that recognizes the mask token in texts.
 
         This packer itself treats all special tokens in texts as text.
@@ -119,12 +146,12 @@ class Packer:
         packer._mask = self.mask
         return packer
 
-    def too_long(self, text):
+    def too_long(self, text: str) -> str:
         """Returns a text repeated often enough to exceed `max_length`."""
         return text * self.max_length
 
 
-def not_texts(name, texts):
+def not_texts(name: str, texts: Any) -> UserError:
     """Returns the error for an argument that is not a list of strings."""
     received = f"{name}={texts!r:.100}"
     if isinstance(texts, list | tuple):

@@ -10,6 +10,12 @@ longer text, or to the second text if both are equally long. Here it goes to the
 first text.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
@@ -21,6 +27,10 @@ from tf_adapters.data.tokens import window_packing
 from tf_adapters.data.tokens.packer import Packer
 from tf_adapters.data.tokens.packer import not_texts
 from tf_adapters.data.tokens.tokenization import Tokenization
+
+if TYPE_CHECKING:
+    from tf_adapters.data.tokens.windows import Windows
+
 
 _ROWS_AT_ONCE = 1024
 
@@ -48,13 +58,22 @@ class TextPacker(Packer):
         0
     """
 
-    def __init__(self, tokenizer, max_length, takes_segments=None):
+    def __init__(
+        self,
+        tokenizer: Any,
+        max_length: int,
+        takes_segments: bool | None = None,
+    ) -> None:
         super().__init__(tokenizer, max_length, takes_segments)
         self._tokenize = Tokenization(tokenizer)
 
     def __call__(
-        self, texts_a, texts_b=None, sequence_length=None, is_pair=None
-    ):
+        self,
+        texts_a: Sequence[str],
+        texts_b: Any = None,
+        sequence_length: Any = None,
+        is_pair: Any = None,
+    ) -> dict[str, Any]:
         """Packs a batch.
 
         Args:
@@ -91,23 +110,25 @@ class TextPacker(Packer):
         rows, first_lengths = self._pack(texts_a, texts_b, limit, is_pair)
         return self._features(rows, first_lengths, sequence_length)
 
-    def pack_tokens(self, tokens):
+    def pack_tokens(self, tokens: Any) -> dict[str, Any]:
         """Returns the features of single texts, given their ragged tokens."""
         rows = self._join(self._framed(tokens, self.max_length))
         lengths = tf.cast(rows.row_lengths(), tf.int32)
         return self._features(rows, lengths, None)
 
-    def pack_windows(self, texts, windows):
+    def pack_windows(self, texts: Any, windows: Windows) -> dict[str, Any]:
         """Returns features of long texts; see `window_packing`."""
         texts = _strings("texts", texts)
         return window_packing.pack_windows(self, texts, windows)
 
-    def _framed(self, tokens, limit):
+    def _framed(self, tokens: Any, limit: Any) -> list[Any]:
         """Returns single texts' tokens between special tokens, for `_join`."""
         special = self.special_tokens
         return [[special.start], tokens[:, : limit - 2], [special.end]]
 
-    def _features(self, rows, first_lengths, sequence_length):
+    def _features(
+        self, rows: Any, first_lengths: Any, sequence_length: int | None
+    ) -> dict[str, Any]:
         shape = [None, sequence_length]
         if sequence_length is None:
             # At least 1: encoders read the first token even without rows.
@@ -127,7 +148,9 @@ class TextPacker(Packer):
             )
         return features
 
-    def tokenize_rows(self, texts_a, texts_b=None):
+    def tokenize_rows(
+        self, texts_a: Sequence[str], texts_b: Any = None
+    ) -> tuple[list[Any], list[Any] | None]:
         """Tokenizes a data set, for a cache.
 
         Args:
@@ -156,7 +179,9 @@ class TextPacker(Packer):
                 bar.update(len(batch))
         return ids, segments if self.special_tokens.has_segments else None
 
-    def _tokenize_part(self, texts_a, texts_b):
+    def _tokenize_part(
+        self, texts_a: Any, texts_b: Any
+    ) -> tuple[list[np.ndarray], list[Any]]:
         """Tokenizes some of the rows; returns token ids and segment ids."""
         rows, first_lengths = self._pack(texts_a, texts_b, self.max_length)
         batch = np.split(rows.values.numpy(), rows.row_splits.numpy()[1:-1])
@@ -167,7 +192,9 @@ class TextPacker(Packer):
         ]
         return batch, segments
 
-    def _pack(self, texts_a, texts_b, limit, is_pair=None):
+    def _pack(
+        self, texts_a: Any, texts_b: Any, limit: Any, is_pair: Any = None
+    ) -> tuple[Any, Any]:
         """Returns ragged ids, and the start of each row's second segment."""
         special = self.special_tokens
         if texts_b is None:
@@ -199,7 +226,7 @@ class TextPacker(Packer):
             first_lengths += tf.cast(~is_pair, tf.int32)
         return rows, first_lengths
 
-    def _join(self, parts):
+    def _join(self, parts: Any) -> Any:
         """Joins ragged tokens with lists of ids, which each row repeats."""
         (ragged, *_) = [p for p in parts if isinstance(p, tf.RaggedTensor)]
         count = ragged.nrows()
@@ -213,12 +240,12 @@ class TextPacker(Packer):
             axis=1,
         )
 
-    def token_arrays(self, texts):
+    def token_arrays(self, texts: Any) -> list[np.ndarray]:
         """Returns an int32 array of tokens for each text of a list."""
         rows = self.tokenize(texts)
         return np.split(rows.values.numpy(), rows.row_splits.numpy()[1:-1])
 
-    def tokenize(self, texts):
+    def tokenize(self, texts: Any) -> Any:
         """Returns all tokens, ragged int32, without special tokens."""
         # A NUL ends a string in TensorFlow's regular expressions.
         texts = tf.strings.regex_replace(texts, r"\x{0}", "")
@@ -229,7 +256,7 @@ class TextPacker(Packer):
         )
 
 
-def _strings(name, texts):
+def _strings(name: str, texts: Any) -> Any:
     """Returns a batch of texts as a string tensor `(batch,)`."""
     try:
         tensor = tf.convert_to_tensor(texts, tf.string)
@@ -240,7 +267,7 @@ def _strings(name, texts):
     return tensor
 
 
-def _choose(condition, rows, others):
+def _choose(condition: Any, rows: Any, others: Any) -> Any:
     """Takes each row from `rows` if `condition` holds, else from `others`."""
     count = tf.size(condition)
     indices = tf.range(count) + tf.where(condition, 0, count)

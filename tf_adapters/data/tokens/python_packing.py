@@ -1,5 +1,9 @@
 """Packs texts into the integer inputs of an encoder, without TensorFlow."""
 
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from tf_adapters.common.errors import UserError
@@ -17,7 +21,12 @@ class PythonPacker(Packer):
         takes_segments: See `TextPacker`.
     """
 
-    def __call__(self, texts_a, texts_b=None, sequence_length=None):
+    def __call__(
+        self,
+        texts_a: Sequence[str],
+        texts_b: Any = None,
+        sequence_length: Any = None,
+    ) -> dict[str, np.ndarray]:
         """Packs a batch.
 
         Args:
@@ -46,19 +55,21 @@ class PythonPacker(Packer):
             features["segment_ids"] = _padded(segments, length, 0)
         return features
 
-    def tokenize_rows(self, texts_a, texts_b=None):
+    def tokenize_rows(
+        self, texts_a: Any, texts_b: Any = None
+    ) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
         """Returns token ids and segment ids; see `TextPacker.tokenize_rows`."""
         ids, segments = self._pack(texts_a, texts_b, self.max_length)
         return ids, segments if self.special_tokens.has_segments else None
 
-    def token_arrays(self, texts):
+    def token_arrays(self, texts: Any) -> list[np.ndarray]:
         """Returns an int32 array of tokens for each text of a list."""
         # TensorFlow's tokenizers ignore NUL, too.
         clean = [text.replace("\0", "") for text in texts]
         rows = self.tokenizer(clean) if clean else []
         return [np.asarray(row, "int32") for row in rows]
 
-    def _pack(self, texts_a, texts_b, limit):
+    def _pack(self, texts_a: Any, texts_b: Any, limit: Any) -> tuple[Any, ...]:
         _check_texts("texts_a", texts_a)
         if texts_b is None:
             return self._singles(self.token_arrays(texts_a), limit)
@@ -72,7 +83,9 @@ class PythonPacker(Packer):
         pairs = zip(tokens[: len(texts_a)], tokens[len(texts_a) :], strict=True)
         return self._pairs(pairs, limit)
 
-    def _singles(self, tokens, limit):
+    def _singles(
+        self, tokens: Any, limit: Any
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         special = self.special_tokens
         ids = [
             _joined([special.start], row[: limit - 2], [special.end])
@@ -80,7 +93,9 @@ class PythonPacker(Packer):
         ]
         return ids, [np.zeros_like(row) for row in ids]
 
-    def _pairs(self, pairs, limit):
+    def _pairs(
+        self, pairs: Iterable[Any], limit: Any
+    ) -> tuple[list[Any], list[Any]]:
         special, ids, segments = self.special_tokens, [], []
         room = limit - 2 - len(special.separators)
         for first, second in pairs:
@@ -95,23 +110,23 @@ class PythonPacker(Packer):
         return ids, segments
 
 
-def _check_texts(name, texts):
+def _check_texts(name: str, texts: Any) -> None:
     is_list = isinstance(texts, list | tuple | np.ndarray)
     if not is_list or not all(isinstance(text, str) for text in texts):
         raise not_texts(name, texts)
 
 
-def _in_turn(first, second, room):
+def _in_turn(first: Any, second: Any, room: Any) -> tuple[Any, Any]:
     """Returns how many tokens of each text are kept, by round robin."""
     one = min(first, max(room - room // 2, room - second))
     return one, min(second, room - one)
 
 
-def _joined(*parts):
+def _joined(*parts: Any) -> np.ndarray:
     return np.concatenate([np.asarray(part, "int32") for part in parts])
 
 
-def _padded(rows, length, value):
+def _padded(rows: Any, length: Any, value: Any) -> np.ndarray:
     array = np.full((len(rows), length), value, "int32")
     for place, row in enumerate(rows):
         array[place, : len(row)] = row

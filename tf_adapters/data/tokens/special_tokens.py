@@ -1,6 +1,7 @@
 """The special tokens of an encoder's inputs."""
 
 import dataclasses
+from typing import Any
 
 import keras_hub
 
@@ -27,12 +28,14 @@ class SpecialTokens:
     second_segment: int | None
 
     @property
-    def has_segments(self):
+    def has_segments(self) -> bool:
         """Whether the encoder takes segment ids."""
         return self.second_segment is not None
 
 
-def special_tokens_of(tokenizer, takes_segments=None):
+def special_tokens_of(
+    tokenizer: Any, takes_segments: bool | None = None
+) -> "SpecialTokens":
     """Returns the `SpecialTokens` of a tokenizer from `load_encoder`.
 
     BERT, ELECTRA, DistilBERT, ALBERT and DeBERTa-v3: `[CLS] a [SEP] b [SEP]`.

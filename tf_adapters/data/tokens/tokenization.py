@@ -1,5 +1,7 @@
 """Runs any encoder's tokenizer, eagerly or in a graph."""
 
+from typing import Any
+
 import keras_hub
 import numpy as np
 import tensorflow as tf
@@ -19,22 +21,21 @@ class Tokenization:
         texts: String tensor of shape `(texts,)`.
     """
 
-    def __init__(self, tokenizer):
+    def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
         # Eagerly, KerasHub's tokenizers are slower or give other results.
         self._in_graph = None
         self._unknown = None
         if isinstance(tokenizer, keras_hub.tokenizers.BytePairTokenizer):
-            self._unknown = tokenizer.vocabulary.get(
-                "<unk>", tokenizer.pad_token_id
-            )
+            known: Any = tokenizer.vocabulary
+            self._unknown = known.get("<unk>", tokenizer.pad_token_id)
         if isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
             self._in_graph = tf.function(
                 lambda texts: tokenizer(texts),
                 input_signature=[tf.TensorSpec([None], tf.string)],
             )
 
-    def __call__(self, texts):
+    def __call__(self, texts: Any) -> Any:
         if not getattr(self.tokenizer, "add_prefix_space", False):
             return self._tokens(texts)
         # KerasHub adds a space before every text. The original tokenizer does
@@ -46,7 +47,7 @@ class Tokenization:
             tf.boolean_mask(tokens.flat_values, is_kept), lengths
         )
 
-    def _tokens(self, texts):
+    def _tokens(self, texts: Any) -> Any:
         if self._in_graph is None:
             return self._python_tokens(texts)
         run = self._in_graph if tf.executing_eagerly() else self.tokenizer
@@ -58,7 +59,7 @@ class Tokenization:
         ids = tokens.flat_values
         return tokens.with_flat_values(tf.where(ids < 0, self._unknown, ids))
 
-    def _python_tokens(self, texts):
+    def _python_tokens(self, texts: Any) -> Any:
         if not tf.executing_eagerly():
             raise UserError(
                 "This tokenizer runs in Python only, so texts cannot be packed "

@@ -1,5 +1,7 @@
 """The tokens of a vocabulary, and the texts that they stand for."""
 
+from typing import Any
+
 import numpy as np
 from tokenizers import decoders
 
@@ -8,7 +10,7 @@ from tokenizers import decoders
 _BYTE_SPACE, _SPACE, _INSIDE = "\u0120", "\u2581", "##"
 
 
-def tokens_of(tokenizer):
+def tokens_of(tokenizer: Any) -> Any:
     """Returns a tokenizer's tokens as a list, in the order of ids."""
     ids = getattr(tokenizer, "vocabulary", None)
     if not isinstance(ids, dict):
@@ -19,7 +21,7 @@ def tokens_of(tokenizer):
     return tokens
 
 
-def continues_word(tokenizer):
+def continues_word(tokenizer: Any) -> np.ndarray:
     """Returns a boolean array by id: whether a token continues a word."""
     tokens = tokens_of(tokenizer)
     mark = _mark(tokens)
@@ -27,7 +29,7 @@ def continues_word(tokenizer):
     return marked if mark == _INSIDE else ~marked
 
 
-def token_texts(tokenizer, size):
+def token_texts(tokenizer: Any, size: Any) -> list[str]:
     """Returns the text of each token, a list by id.
 
     In byte-level BPE and SentencePiece, a token that begins a word includes the
@@ -49,7 +51,7 @@ def token_texts(tokenizer, size):
     return tokens + [""] * (size - len(tokens))
 
 
-def _mark(tokens):
+def _mark(tokens: Any) -> str:
     """Returns the vocabulary's mark, the most common of the three.
 
     The others can occur too: byte-level BPE has tokens that begin with `##`.

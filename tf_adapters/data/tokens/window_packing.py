@@ -1,9 +1,20 @@
 """Packs windows of long texts into a model's inputs, eagerly or in a graph."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 import tensorflow as tf
 
+if TYPE_CHECKING:
+    from tf_adapters.data.tokens.packing import TextPacker
+    from tf_adapters.data.tokens.windows import Windows
 
-def pack_windows(packer, texts, windows):
+
+def pack_windows(
+    packer: TextPacker, texts: Any, windows: Windows
+) -> dict[str, Any]:
     """Returns the features of a batch of texts, cut into windows.
 
     The windows are the same as from `tokenize_windows`.
@@ -30,7 +41,7 @@ def pack_windows(packer, texts, windows):
     }
 
 
-def _cut(tokens, windows, room):
+def _cut(tokens: Any, windows: Windows, room: int) -> tuple[Any, Any]:
     """Returns the tokens of all windows, and each text's number of windows.
 
     Args:

@@ -1,12 +1,20 @@
 """Cuts texts that are too long into overlapping windows."""
 
+from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
 import itertools
 import logging
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+
+if TYPE_CHECKING:
+    from tf_adapters.data.tokens.packing import TextPacker
+
 
 _LOGGER = logging.getLogger(__name__)
 _TEXTS_AT_ONCE = 1024
@@ -26,7 +34,7 @@ class Windows:
     count: int
     stride: int | None = None
 
-    def step(self, room):
+    def step(self, room: int) -> int:
         """Returns the number of tokens between the starts of two windows.
 
         Args:
@@ -48,7 +56,7 @@ class Windows:
             )
         return self.stride
 
-    def spans(self, length, room):
+    def spans(self, length: int, room: Any) -> list[Any]:
         """Returns the windows as slices of a text's tokens, at least one.
 
         Args:
@@ -58,12 +66,12 @@ class Windows:
         found = window_spans(length, room, self.step(room))
         return list(itertools.islice(found, self.count)) or [slice(0, 0)]
 
-    def reach(self, room):
+    def reach(self, room: Any) -> Any:
         """Returns the largest number of tokens that a text's windows cover."""
         return (self.count - 1) * self.step(room) + room
 
 
-def window_spans(count, room, stride):
+def window_spans(count: Any, room: Any, stride: Any) -> Iterator[Any]:
     """Yields slices of at most `room` tokens that cover `count` tokens."""
     start = 0
     while start < count:
@@ -74,7 +82,9 @@ def window_spans(count, room, stride):
         start += stride
 
 
-def tokenize_windows(packer, texts, windows):
+def tokenize_windows(
+    packer: "TextPacker", texts: Sequence[str], windows: Windows
+) -> tuple[Any, ...]:
     """Tokenizes texts and cuts them into windows, for a cache.
 
     Logs a warning if texts have more tokens than fit into their windows.
@@ -108,7 +118,7 @@ def tokenize_windows(packer, texts, windows):
     return ids, [[np.zeros_like(one) for one in row] for row in ids]
 
 
-def _say_cut(lengths, windows, room):
+def _say_cut(lengths: Any, windows: Windows, room: Any) -> None:
     reach = windows.reach(room)
     cut = sum(length > reach for length in lengths)
     if cut:

@@ -1,12 +1,23 @@
 """Tokenizes words, and cuts long sentences into windows of whole words."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from tf_adapters.data.tokens.packing import TextPacker
+
 
 # Many words in one call, because each call has a fixed cost.
 _WORDS_AT_ONCE = 4096
 
 
-def tokenize_words(packer, words):
+def tokenize_words(packer: TextPacker, words: Sequence[str]) -> list[Any]:
     """Returns an int32 array of at least one token for each word.
 
     Words are tokenized as if they followed a space. A word without tokens, such
@@ -26,7 +37,7 @@ def tokenize_words(packer, words):
     return [found[word] if len(found[word]) else unknown for word in words]
 
 
-def word_prefix(tokenizer):
+def word_prefix(tokenizer: Any) -> str:
     """Returns a prefix with which a word is tokenized as if inside a text.
 
     In byte-level BPE, a word has different tokens after a space. For other
@@ -35,14 +46,14 @@ def word_prefix(tokenizer):
     return "" if getattr(tokenizer, "add_prefix_space", False) else " "
 
 
-def unknown_id(tokenizer):
+def unknown_id(tokenizer: Any) -> Any:
     """Returns the id of the unknown token of a tokenizer."""
     if hasattr(tokenizer, "unk_token_id"):
         return tokenizer.unk_token_id
     return tokenizer.token_to_id(getattr(tokenizer, "oov_token", "<unk>"))
 
 
-def windows(lengths, room):
+def windows(lengths: Any, room: Any) -> Iterator[Any]:
     """Yields consecutive slices of the words; each fits into a window.
 
     A word that is longer than a window gets a slice of its own.

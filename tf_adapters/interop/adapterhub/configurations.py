@@ -133,8 +133,8 @@ def _write_union(method: methods.Union, width: int) -> dict[str, Any]:
     configs = [write_method(part, width) for part in parts.values()]
     if coupling is not None:
         bottleneck = next((c for c in configs if "mh_adapter" in c), None)
-        shared = bottleneck and bottleneck["non_linearity"]
-        if shared != keys.NON_LINEARITIES[coupling.activation]:
+        wanted = keys.NON_LINEARITIES[coupling.activation]
+        if bottleneck is None or bottleneck["non_linearity"] != wanted:
             raise _refusal(
                 "an invertible adapter without a bottleneck of its activation"
             )

@@ -117,7 +117,7 @@ def _members_of(setup: dict[str, Any], folder: Path) -> list[Any]:
 
 
 def _fusion_method(
-    config: dict[str, Any], members: list[methods.Method], names: list[str]
+    config: dict[str, Any], members: list[Any], names: list[str]
 ) -> methods.Fusion:
     for key, value in _FIXED.items():
         if config.get(key, value) != value:
@@ -236,7 +236,8 @@ def write_fusion(
         shape: `EncoderShape` of the encoder.
         architecture: `Architecture` of the encoder.
     """
-    folder, method = Path(folder), methods.from_config(config["method"])
+    folder = Path(folder)
+    method: Any = methods.from_config(config["method"])
     names = [name for name, _, _ in members]
     for name, of_member, its_tensors in members:
         adapterhub_checks.check_name(name)

@@ -127,7 +127,7 @@ def _names_of_labels(label2id: dict[str, int] | None, number: int) -> list[str]:
     """
     if not label2id:
         return [f"LABEL_{i}" for i in range(number)]
-    names = sorted(label2id, key=label2id.get)
+    names = sorted(label2id, key=label2id.__getitem__)
     if sorted(label2id.values()) != list(range(number)):
         raise AdapterError(
             f"A head of {number} classes names them {cut(label2id)}."

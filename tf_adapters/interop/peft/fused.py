@@ -84,7 +84,7 @@ def joined(
             downs[0] if is_shared else np.concatenate(downs, axis=1)
         )
         tensors[f"{start}/up_kernel"] = (
-            sum(ups) if is_shared else np.concatenate(ups)
+            np.sum(ups, axis=0) if is_shared else np.concatenate(ups)
         )
     others = [name for name in method.projections if name not in names]
     method = dataclasses.replace(method, projections=(names[0], *others))

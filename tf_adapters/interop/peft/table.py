@@ -8,6 +8,7 @@ from tf_adapters import methods
 from tf_adapters.interop.method_table import Entry
 from tf_adapters.interop.method_table import Row
 from tf_adapters.interop.peft import lora
+from tf_adapters.interop.tensor_names import Layout
 from tf_adapters.interop.tensor_names import TensorName
 from tf_adapters.interop.tensor_names import norm
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from tf_adapters.interop.architectures import Architecture
 
 # PEFT's layout of the (IA)^3 vector of each projection; see `TensorName`.
-_IA3_LAYOUTS = {
+_IA3_LAYOUTS: dict[str, Layout] = {
     "key": "column",
     "value": "column",
     "output": "row",

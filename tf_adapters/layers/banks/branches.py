@@ -30,7 +30,7 @@ class BranchesSlot(Slot):
     def call(
         self,
         x: Tensor,
-        context: Context | None = None,
+        context: Context,
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         return x + sum(

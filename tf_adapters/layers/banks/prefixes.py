@@ -45,8 +45,8 @@ class PrefixesSlot(Slot):
     def call(
         self,
         keys: Tensor,
-        values: Tensor | None = None,
-        context: Context | None = None,
+        values: Tensor,
+        context: Context,
         training: bool | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         found = [prefix(keys, context=context) for prefix in self.prefixes]

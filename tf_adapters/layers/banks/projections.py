@@ -75,7 +75,7 @@ class ProjectionSlot(Slot):
         self,
         x: Tensor,
         project: Callable[[Tensor], Tensor],
-        context: Context | None = None,
+        context: Context,
         training: bool | None = None,
     ) -> Tensor:
         for layer in self.before:

@@ -10,9 +10,11 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers import bottleneck_reads
 from tf_adapters.layers import mixout
+from tf_adapters.layers.activations import Activation
 from tf_adapters.layers.banks.bank_layer import Part
 from tf_adapters.layers.banks.branches import BankBottleneck
 from tf_adapters.layers.bottleneck import Bottleneck
+from tf_adapters.layers.bottleneck import Initialization
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.slot_of_layers import SlotOfLayers
@@ -63,7 +65,7 @@ class BottleneckSlot(SlotOfLayers):
     def call(
         self,
         x: Tensor,
-        context: Context | None = None,
+        context: Context,
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         return x + self.delta(bottleneck_reads.read(self.reads, x, context)), {}
@@ -142,8 +144,16 @@ class BottleneckMethod(Method):
     """Base class of methods with a `BottleneckSlot` at each of their places.
 
     `stacks_as` selects the places in `PLACEMENTS`. Subclasses have the settings
-    of `Pfeiffer`.
+    of `Pfeiffer`, each with its own default.
     """
+
+    stacks_as: typing.ClassVar[str]
+    units: int | None
+    reduction_factor: float | None
+    activation: Activation
+    initialization: Initialization
+    init_stddev: float
+    mixout: float
 
     def __post_init__(self) -> None:
         super().__post_init__()

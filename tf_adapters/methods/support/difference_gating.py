@@ -63,7 +63,8 @@ class DifferenceGating(SparseGating):
             for end in self.replaced
             if prefix + end in tensors
         )
-        return math.prod(map(self.gate_values, gates)), difference
+        values: Any = math.prod(map(self.gate_values, gates))
+        return values, difference
 
     def restored(
         self,
@@ -73,7 +74,7 @@ class DifferenceGating(SparseGating):
         logits: np.ndarray,
     ) -> dict[str, np.ndarray]:
         multiplier = self.method.gate_learning_rate_multiplier
-        arrays = weights, logits, np.float32(self.certain / multiplier)
+        arrays = weights, logits, np.array(self.certain / multiplier, "float32")
         return {
             end: array.reshape(shapes[prefix + end])
             for end, array in zip(self.replaced, arrays, strict=True)

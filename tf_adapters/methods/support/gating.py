@@ -1,9 +1,9 @@
 """The optional part of a method that handles gates on its weights."""
 
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     import numpy as np
 
 

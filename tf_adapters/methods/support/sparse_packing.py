@@ -12,7 +12,7 @@ the elements of the difference to a weight of the encoder (diff pruning).
 import abc
 from collections.abc import Iterable
 import dataclasses
-import typing
+from typing import TYPE_CHECKING
 from typing import Any
 
 from keras import ops
@@ -23,7 +23,7 @@ from tf_adapters.common.errors import cut
 from tf_adapters.layers.hard_concrete import HardConcreteGates
 from tf_adapters.methods.support.gating import Gating
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from tf_adapters.methods.method import Method
 
 GATES = "/gates/scaled_log_alpha"
@@ -51,7 +51,7 @@ class SparseGating(Gating, abc.ABC):
     # Suffixes of a gated layer's tensors that `open` and `values` replace. Each
     # gated layer has a tensor with the first suffix, with one element for each
     # of its gates.
-    replaced = ()
+    replaced: tuple[str, ...]
     # A logit at which the deterministic gate is exactly 1; at its negative, it
     # is exactly 0.
     certain = HardConcreteGates.CERTAIN

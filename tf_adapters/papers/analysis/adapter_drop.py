@@ -1,6 +1,11 @@
 """Measures a model's metric and speed without the adapters of some blocks."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 import dataclasses
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,11 +17,19 @@ from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.report import drawing
 
+if TYPE_CHECKING:
+    import argparse
+
+    from tf_adapters.data.examples import Examples
+    from tf_adapters.runs.experiment import Experiment
+    from tf_adapters.training.trainer import Trainer
+
+
 COLUMNS = ("blocks", "left_out", "metric", "value", "speed", "low", "high")
 _TIMED_ROWS = 256
 
 
-def variants(blocks):
+def variants(blocks: Any) -> list[Any]:
     """Returns a name and the blocks to leave out for each variant of a model.
 
     Args:
@@ -28,7 +41,9 @@ def variants(blocks):
     return [("none", ()), *first, *last[:-1]]
 
 
-def drop_one_by_one(make, rows, turns=5):
+def drop_one_by_one(
+    make: Callable[..., Any], rows: Any, turns: int = 5
+) -> list[Any]:
     """Returns a row with `COLUMNS` for each variant, the complete model first.
 
     Args:
@@ -56,7 +71,7 @@ def drop_one_by_one(make, rows, turns=5):
     return found
 
 
-def _timed(experiment, rows):
+def _timed(experiment: Experiment, rows: Any) -> tuple[Trainer, Examples]:
     return experiment.trainer, experiment.examples(rows[:_TIMED_ROWS])
 
 
@@ -75,12 +90,12 @@ class AdapterDrop(Analysis):
     training and in `--mode=eval|predict|export`.
     """
 
-    def add_flags(self, parser):
+    def add_flags(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--turns", type=int, default=5, help="timings of each; 5"
         )
 
-    def table(self, options):
+    def table(self, options: Any) -> pd.DataFrame:
         run = trained_run.load_run(options.folders[0])
         fields = {field.name for field in dataclasses.fields(run.config.method)}
         if "leave_out" not in fields:
@@ -89,7 +104,7 @@ class AdapterDrop(Analysis):
                 "the blocks, so there is nothing to leave out."
             )
 
-        def make(blocks):
+        def make(blocks: Any) -> Any:
             # Each experiment has its own encoder, since the run may have
             # trained the encoder's norms.
             left_out = tuple(sorted({*run.config.method.leave_out, *blocks}))
@@ -102,7 +117,7 @@ class AdapterDrop(Analysis):
         rows = drop_one_by_one(make, run.rows["validation"], options.turns)
         return pd.DataFrame(rows, columns=COLUMNS)
 
-    def draw(self, table):
+    def draw(self, table: Any) -> Any:
         figure, ((metric, speed),) = drawing.make_figure(columns=2)
         whole = table[table.blocks == "none"]
         everything = table.loc[[table.left_out.idxmax()]]

@@ -1,6 +1,11 @@
 """Plots the loss and the metric on the validation set over training steps."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from matplotlib import colormaps
 import pandas as pd
@@ -13,19 +18,23 @@ from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.report import drawing
 
+if TYPE_CHECKING:
+    pass
+
+
 COLUMNS = ("run", "method", "pretraining", "step", "metric", "value")
 # With at least this many lengths of pretraining, each method has a panel.
 _MANY = 3
 
 
-def validation_rows(records):
+def validation_rows(records: Any) -> Iterator[tuple[Any, Any, Any]]:
     """Yields step, metric and value of each validation in a run's log."""
     for record in records:
         for name, value in record.get("validation", {}).items():
             yield record["step"], name, value
 
 
-def spread_over_runs(table):
+def spread_over_runs(table: pd.DataFrame) -> Any:
     """Returns mean, minimum and maximum over runs, and the number of runs.
 
     Args:
@@ -51,7 +60,7 @@ class Curves(Analysis):
 
     reads = "model_dirs"
 
-    def table(self, options):
+    def table(self, options: Any) -> pd.DataFrame:
         rows = []
         for folder in options.folders:
             found = list(validation_rows(read_log(folder)))
@@ -61,7 +70,7 @@ class Curves(Analysis):
             rows += [(str(folder), *group, *row) for row in found]
         return pd.DataFrame(rows, columns=COLUMNS)
 
-    def draw(self, table):
+    def draw(self, table: Any) -> Any:
         found = spread_over_runs(table)
         metrics = list(dict.fromkeys(found.metric))
         many = found.pretraining.nunique() >= _MANY
@@ -87,7 +96,7 @@ class Curves(Analysis):
         return figure
 
 
-def _draw_groups(axis, here, method):
+def _draw_groups(axis: Any, here: Any, method: Any) -> None:
     """Draws a line for each group. `None` as `method` means all methods."""
     groups = here.groupby(["method", "pretraining"], sort=True)
     lengths = sorted(here.pretraining.unique())
@@ -105,11 +114,11 @@ def _draw_groups(axis, here, method):
         )
 
 
-def _words(method, steps):
+def _words(method: Any, steps: Any) -> Any:
     return f"{method}, {steps} steps of pretraining" if steps else method
 
 
-def _group(folder):
+def _group(folder: Path) -> tuple[Any, Any]:
     """Returns a run's method and its number of pretraining steps."""
     path = Path(folder) / "config.yaml"
     method = load_setting(path, "method.name")

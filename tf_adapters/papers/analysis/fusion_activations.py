@@ -1,5 +1,11 @@
 """Shows how much a trained fusion uses each adapter, by layer."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+from typing import Any
+
 import pandas as pd
 
 from tf_adapters.common import adapter_folder
@@ -9,10 +15,18 @@ from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.report import drawing
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tf_adapters.models.adapter_model import AdapterModel
+    from tf_adapters.papers.analysis.support.trained_run import TrainedRun
+    from tf_adapters.runs.experiment import Experiment
+
+
 COLUMNS = ("task", "block", "slot", "adapter", "weight")
 
 
-def mean_weights(model, batches):
+def mean_weights(model: AdapterModel, batches: Iterable[Any]) -> dict[Any, Any]:
     """Returns the mean weight of each member in each slot of a fusion.
 
     Args:
@@ -29,7 +43,7 @@ def mean_weights(model, batches):
     from tf_adapters.models.encoder_model import as_sequences
 
     @tf.function(reduce_retracing=True)
-    def step(features):
+    def step(features: dict[str, Any]) -> tuple[Any, dict[Any, Any]]:
         # Empty choices that pad a row have no tokens and do not count.
         inputs = as_sequences(encoder_inputs(features))
         outputs = model.encoder(inputs, training=False, return_probes=True)
@@ -52,7 +66,9 @@ def mean_weights(model, batches):
     return {place: value / tokens for place, value in sums.items()}
 
 
-def weight_rows(weights, members):
+def weight_rows(
+    weights: dict[str, Any], members: dict[str, Any]
+) -> list[tuple[str, Any, Any, Any, float]]:
     """Returns rows with `COLUMNS`, one for each task, slot and member.
 
     Args:
@@ -67,7 +83,7 @@ def weight_rows(weights, members):
     ]
 
 
-def load_fusion(folder):
+def load_fusion(folder: Path) -> tuple[TrainedRun, Experiment]:
     """Returns the `TrainedRun` of a fusion, and its `Experiment`.
 
     Raises:
@@ -84,7 +100,7 @@ def load_fusion(folder):
     return run, run.experiment()
 
 
-def of_experiment(experiment, rows):
+def of_experiment(experiment: Experiment, rows: Any) -> dict[Any, Any]:
     """Returns the `mean_weights` of an experiment's fusion."""
     from tf_adapters.data.batches import batch_plan
     from tf_adapters.data.batches import pipeline
@@ -96,7 +112,7 @@ def of_experiment(experiment, rows):
     return mean_weights(experiment.model, pipeline.dataset(examples, plan))
 
 
-def _of_runs(folders):
+def _of_runs(folders: Any) -> pd.DataFrame:
     """Returns the table of several runs.
 
     Runs with the same task and seed are named by their folders.
@@ -116,7 +132,7 @@ def _of_runs(folders):
     return pd.concat(tables, ignore_index=True)
 
 
-def _labels(members):
+def _labels(members: Any) -> list[Any]:
     """Returns the members' tasks, or their names if two have the same task."""
     tasks = [
         adapter_folder.read_adapter_config(member.folder)["details"].get("task")
@@ -138,10 +154,10 @@ class FusionActivations(Analysis):
 
     reads = "model_dirs"
 
-    def table(self, options):
+    def table(self, options: Any) -> pd.DataFrame:
         return _of_runs(options.folders)
 
-    def draw(self, table):
+    def draw(self, table: Any) -> Any:
         places = list(table.groupby(["block", "slot"]).groups)
         tasks, adapters = table.task.unique(), table.adapter.unique()
         lines = -(-len(places) // 4)

@@ -1,7 +1,11 @@
 """Measures a fusion without its least activated adapters."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,13 +18,20 @@ from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.report import drawing
 
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+    from tf_adapters.runs.experiment import Experiment
+
+
 COLUMNS = ("kept", "adapters", "metric", "value", "speed", "low", "high")
 _TIMED_ROWS = 256
 # Smallest range of the metric's axis. A smaller one would magnify noise.
 _LEAST_RANGE = 0.1
 
 
-def ranking(weights, names):
+def ranking(weights: Any, names: Any) -> list[Any]:
     """Returns the names of the members, most activated first.
 
     Args:
@@ -31,7 +42,9 @@ def ranking(weights, names):
     return [names[place] for place in np.argsort(-means, kind="stable")]
 
 
-def prune_one_by_one(experiment, ranked, rows, turns=5):
+def prune_one_by_one(
+    experiment: Experiment, ranked: Any, rows: Any, turns: int = 5
+) -> list[Any]:
     """Returns a row with `COLUMNS` for each fusion, the complete one first.
 
     Args:
@@ -58,7 +71,7 @@ def prune_one_by_one(experiment, ranked, rows, turns=5):
     return results
 
 
-def save(experiment, names, folder, value):
+def save(experiment: Experiment, names: Any, folder: Path, value: Any) -> None:
     """Writes the run folder of a smaller fusion."""
     from tf_adapters.runs.run_folder import RunFolder
 
@@ -81,7 +94,7 @@ def save(experiment, names, folder, value):
         run.save_adapter(fusion_model.pruned(experiment.model, kept), details)
 
 
-def _check(keep, number):
+def _check(keep: Any, number: Any) -> None:
     if keep is not None and not 1 <= keep <= number:
         raise UserError(
             f"--keep must be one of 1 to {number}, the number of adapters. "
@@ -102,7 +115,7 @@ class FusionPruning(Analysis):
     `--mode=eval|predict|export`.
     """
 
-    def add_flags(self, parser):
+    def add_flags(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--keep", type=int, help="how many adapters to keep"
         )
@@ -111,7 +124,7 @@ class FusionPruning(Analysis):
             "--turns", type=int, default=5, help="timings of each; 5"
         )
 
-    def table(self, options):
+    def table(self, options: Any) -> pd.DataFrame:
         if (options.keep is None) != (options.keep_in is None):
             raise UserError("--keep and --keep_in go together.")
         run, experiment = fusion_activations.load_fusion(options.folders[0])
@@ -128,7 +141,7 @@ class FusionPruning(Analysis):
             save(experiment, ranked[: options.keep], options.keep_in, value)
         return pd.DataFrame(rows, columns=COLUMNS)
 
-    def draw(self, table):
+    def draw(self, table: Any) -> Any:
         figure, ((axes,),) = drawing.make_figure()
         style = next(drawing.styles())
         axes.plot(table.kept, table.value, **style)

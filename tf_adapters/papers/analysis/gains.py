@@ -1,6 +1,10 @@
 """Compares the accuracies of a study's methods with a baseline's."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +20,10 @@ from tf_adapters.report import drawing
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
 
+if TYPE_CHECKING:
+    import argparse
+
+
 # Accuracies are means over seeds, from 0 to 1. Deviations are sample standard
 # deviations over seeds, NaN for one seed. The difference from the baseline and
 # its standard error over validation examples are NaN without a baseline's run.
@@ -23,7 +31,9 @@ COLUMNS = ("task", "train_examples", "method", "accuracy", "deviation")
 COLUMNS += ("difference", "standard_error", "seeds")
 
 
-def compare_methods(hits, sizes, baseline):
+def compare_methods(
+    hits: Any, sizes: dict[str, Any], baseline: str
+) -> pd.DataFrame:
     """Returns a `DataFrame` with `COLUMNS` and a row for each entry of `hits`.
 
     Args:
@@ -42,7 +52,7 @@ def compare_methods(hits, sizes, baseline):
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _paired(by_seed, base):
+def _paired(by_seed: Any, base: Any) -> tuple[Any, ...]:
     """Returns the mean difference over common seeds, and its standard error.
 
     The standard error is over examples. The difference of an example is a mean
@@ -58,13 +68,13 @@ def _paired(by_seed, base):
     return np.mean(differences), error
 
 
-def _by_size(gains):
+def _by_size(gains: Any) -> Any:
     """Returns a row for each task, the smallest training set first."""
     tasks = gains.drop_duplicates("task")
     return tasks.sort_values(["train_examples", "task"])
 
 
-def markdown(gains, baseline):
+def markdown(gains: Any, baseline: str) -> Any:
     """Returns Markdown: a table of methods by tasks, smallest data set first.
 
     Args:
@@ -84,7 +94,7 @@ def markdown(gains, baseline):
     )
 
 
-def _cell(gain, baseline):
+def _cell(gain: Any, baseline: Any) -> str:
     text = f"{100 * gain.accuracy:.1f}"
     if gain.seeds > 1:
         text += f" ± {100 * gain.deviation:.1f}"
@@ -94,7 +104,7 @@ def _cell(gain, baseline):
     return f"{text} ({100 * gain.difference:+.1f} ± {error:.1f})"
 
 
-def evaluate_runs(study_dir):
+def evaluate_runs(study_dir: Path) -> tuple[dict[Any, Any], dict[Any, Any]]:
     """Returns the arguments `hits` and `sizes` of `compare_methods`.
 
     Raises:
@@ -122,7 +132,7 @@ def evaluate_runs(study_dir):
     return hits, sizes
 
 
-def _hits(folder):
+def _hits(folder: Path) -> tuple[str, Any, int]:
     run = trained_run.load_run(folder)
     task = run.task
     if task.kind.label not in ("class", "choice"):
@@ -134,11 +144,11 @@ def _hits(folder):
     return task.name, right, len(run.rows["train"])
 
 
-def _of_predictions(stored):
+def _of_predictions(stored: Any) -> np.ndarray:
     return np.array(stored.are_right(), float)
 
 
-def _of_model(run):
+def _of_model(run: Any) -> Any:
     """Predicts with a run, and returns 1 for each correct answer, else 0."""
     task, rows = run.task, run.rows["validation"]
     labels = [row["label"] for row in rows]
@@ -161,10 +171,10 @@ class Gains(Analysis):
 
     reads = "study_dir"
 
-    def add_flags(self, parser):
+    def add_flags(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--baseline", required=True, help="method at zero")
 
-    def table(self, options):
+    def table(self, options: Any) -> Any:
         (study_dir,) = options.folders
         hits, sizes = evaluate_runs(study_dir)
         methods = {method for _, method in hits}
@@ -179,7 +189,7 @@ class Gains(Analysis):
         print(text)
         return gains.assign(baseline=options.baseline)
 
-    def draw(self, table):
+    def draw(self, table: Any) -> Any:
         shown = table[
             table.difference.notna() & (table.method != table.baseline)
         ]

@@ -1,7 +1,12 @@
 """Shows the share of AdapterBias's gates that stay open in training."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 import itertools
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 import pandas as pd
 
@@ -13,6 +18,10 @@ from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.report import drawing
 from tf_adapters.runs import earlier_runs
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
 COLUMNS = ("run", "task", "encoder", "l0_lambda", "share", "open")
 COLUMNS += ("open_at_start",)
 # Names in the picture, and keys in `result.json` after and before training.
@@ -23,7 +32,7 @@ _SHARES = {
 _ZERO = "gates_exactly_zero"
 
 
-def shares(result):
+def shares(result: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
     """Yields a name, the share of open gates, and the share before training.
 
     Args:
@@ -66,7 +75,7 @@ class Gates(Analysis):
 
     reads = "model_dirs"
 
-    def table(self, options):
+    def table(self, options: Any) -> pd.DataFrame:
         rows = []
         for folder in options.folders:
             result = earlier_runs.read_result(folder)
@@ -90,14 +99,14 @@ class Gates(Analysis):
                 )
         return pd.DataFrame(rows, columns=COLUMNS)
 
-    def draw(self, table):
+    def draw(self, table: Any) -> Any:
         found = averaged(table)
         if found.l0_lambda.nunique() > 1:
             return _draw_lines(found)
         return _draw_bars(found)
 
 
-def averaged(table):
+def averaged(table: Any) -> Any:
     """Averages runs that differ only in the seed, and returns the table.
 
     Its column `group` names the task, and the encoder if there are several.
@@ -110,7 +119,7 @@ def averaged(table):
     return found[["open", "open_at_start"]].mean().reset_index()
 
 
-def _draw_bars(found):
+def _draw_bars(found: Any) -> Figure:
     groups = list(dict.fromkeys(found.group))
     figure, ((axes,),) = drawing.make_figure(width=3.7 + 0.9 * len(groups))
     series, starts = [], []
@@ -128,7 +137,7 @@ def _draw_bars(found):
     return figure
 
 
-def _draw_lines(found):
+def _draw_lines(found: Any) -> Figure:
     figure, panels = pictures.make_panels(found, "group")
     least = found.l0_lambda[found.l0_lambda > 0].min()
     for axis, group, here in panels:

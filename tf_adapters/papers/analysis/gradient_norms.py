@@ -1,7 +1,11 @@
 """Plots gradient norms of each block over training steps."""
 
+from __future__ import annotations
+
 from pathlib import Path
 import re
+from typing import TYPE_CHECKING
+from typing import Any
 
 from matplotlib import colormaps
 import numpy as np
@@ -15,13 +19,19 @@ from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.report import drawing
 from tf_adapters.runs import run_files
 
+if TYPE_CHECKING:
+    import argparse
+
+    from matplotlib.figure import Figure
+
+
 COLUMNS = ("run", "method", "seed", "step", "part", "norm")
 # Fraction of a run's records that count as its beginning, and as its end.
 _SHARE = 0.1
 _BLOCK = re.compile(r"(?:^|/)(?:block|transformer_layer|layer)_(\d+)(?:_|/|$)")
 
 
-def part_of(name):
+def part_of(name: str) -> str:
     """Returns the part of a model that a weight is in, such as `"block 3"`.
 
     Args:
@@ -35,7 +45,7 @@ def part_of(name):
     return "pooler" if "pooled" in name else "embeddings"
 
 
-def by_part(norms):
+def by_part(norms: dict[str, Any]) -> dict[Any, float]:
     """Returns a dict from part to the gradient norm over all of its weights.
 
     Args:
@@ -48,7 +58,7 @@ def by_part(norms):
     return {part: float(np.sqrt(value)) for part, value in squares.items()}
 
 
-def read_log(folder):
+def read_log(folder: Path) -> list[Any]:
     """Returns the records of a run's `metrics.jsonl`.
 
     Raises:
@@ -62,7 +72,7 @@ def read_log(folder):
     return run_files.read_records(path)
 
 
-def kept(table):
+def kept(table: pd.DataFrame) -> pd.DataFrame:
     """Returns the ratio of each part's final gradient norm to its initial one.
 
     The ratio is the column `kept`: the mean over the last tenth of a run's
@@ -98,14 +108,14 @@ class GradientNorms(Analysis):
 
     reads = "model_dirs"
 
-    def add_flags(self, parser):
+    def add_flags(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--summary",
             action="store_true",
             help="only the norms at the end relative to the beginning",
         )
 
-    def table(self, options):
+    def table(self, options: Any) -> pd.DataFrame:
         rows = []
         for folder in options.folders:
             records = [r for r in read_log(folder) if "gradient_norms" in r]
@@ -125,7 +135,7 @@ class GradientNorms(Analysis):
         table = pd.DataFrame(rows, columns=COLUMNS)
         return kept(table) if options.summary else table
 
-    def draw(self, table):
+    def draw(self, table: Any) -> Any:
         if "kept" in table:
             return _draw_kept(table)
         styles = _styles(sorted(table.part.unique(), key=_order))
@@ -151,7 +161,7 @@ class GradientNorms(Analysis):
         return figure
 
 
-def _styles(parts):
+def _styles(parts: Any) -> dict[Any, dict[str, Any]]:
     """Returns a dict from part to its style. Upper blocks are darker."""
     blocks = [part for part in parts if part.startswith("block")]
     others = [part for part in parts if part not in blocks]
@@ -167,7 +177,7 @@ def _styles(parts):
     return found
 
 
-def _draw_kept(table):
+def _draw_kept(table: Any) -> Figure:
     parts = sorted(table.part.unique(), key=_order)
     methods = list(dict.fromkeys(table.method))
     figure, ((axes,),) = drawing.make_figure(width=2 + 0.7 * len(parts))
@@ -187,6 +197,6 @@ def _draw_kept(table):
     return figure
 
 
-def _order(part):
+def _order(part: Any) -> tuple[Any, int]:
     words = part.split()
     return (words[0], int(words[1]) if len(words) > 1 else 0)

@@ -1,5 +1,11 @@
 """Counts the tasks on which a method is better than a baseline."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
+
 import pandas as pd
 
 from tf_adapters.common.errors import UserError
@@ -10,11 +16,20 @@ from tf_adapters.papers.analysis.support.analysis import names
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.report import drawing
 
+if TYPE_CHECKING:
+    import argparse
+
+
 COLUMNS = ("task", "method", "baseline", "difference", "change")
 _ARROWS = {"up": "↗", "down": "↘", "same": "→"}
 
 
-def improvements_of_means(means, methods, baselines, threshold):
+def improvements_of_means(
+    means: Any,
+    methods: Sequence[str],
+    baselines: Sequence[str],
+    threshold: float,
+) -> pd.DataFrame:
     """Returns a row with `COLUMNS` for each task, method and baseline.
 
     Args:
@@ -34,13 +49,13 @@ def improvements_of_means(means, methods, baselines, threshold):
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _change(difference, threshold):
+def _change(difference: Any, threshold: float) -> str:
     if abs(difference) <= threshold:
         return "same"
     return "up" if difference > 0 else "down"
 
 
-def improved(table):
+def improved(table: Any) -> dict[Any, str]:
     """Returns a dict from `(method, baseline)` to a count such as `"3/9"`."""
     groups = table.groupby(["method", "baseline"], sort=False).change
     return {
@@ -62,7 +77,7 @@ class Improvements(Analysis):
 
     reads = "study_dir"
 
-    def add_flags(self, parser):
+    def add_flags(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--methods",
             type=names,
@@ -80,7 +95,7 @@ class Improvements(Analysis):
         )
         add_split(parser)
 
-    def table(self, options):
+    def table(self, options: Any) -> pd.DataFrame:
         runs = study_runs.load_study_runs(
             options.folders[0], ("task", "method")
         )
@@ -98,7 +113,7 @@ class Improvements(Analysis):
             )
         return found
 
-    def draw(self, table):
+    def draw(self, table: Any) -> Any:
         pairs, tasks = improved(table), list(dict.fromkeys(table.task))
         cells = table.set_index(["task", "method", "baseline"])
         lines = [
@@ -122,7 +137,7 @@ class Improvements(Analysis):
         return figure
 
 
-def _cell(cells, key):
+def _cell(cells: Any, key: Any) -> str:
     if key not in cells.index:
         return ""
     cell = cells.loc[key]

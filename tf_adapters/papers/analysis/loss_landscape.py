@@ -1,11 +1,25 @@
 """Computes the loss on a line through the weights before and after training."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from typing import Any
+
 import numpy as np
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
+
+if TYPE_CHECKING:
+    import argparse
+
+    from tf_adapters.tasks.task import Task
+
 
 COLUMNS = ("run", "task", "method", "seed", "split", "alpha", "distance")
 COLUMNS += ("loss", "width", "width_in_distance")
@@ -15,12 +29,17 @@ _TRAIN_EXAMPLES = 1000
 _EDGE = 0.1
 
 
-def alphas(points=20):
+def alphas(points: int = 20) -> np.ndarray:
     """Returns evenly spaced steps from -2 to 2, including 0 and 1."""
     return np.unique(np.r_[np.linspace(-2, 2, points), 0, 1])
 
 
-def line(before, after, loss, steps):
+def line(
+    before: dict[str, Any],
+    after: dict[str, Any],
+    loss: Callable[..., Any],
+    steps: Iterable[Any],
+) -> list[Any]:
     """Returns the loss at `before + alpha (after - before)` for each alpha.
 
     Args:
@@ -35,13 +54,13 @@ def line(before, after, loss, steps):
     ]
 
 
-def norm(values):
+def norm(values: Any) -> float:
     """Returns the L2 norm of a dict of arrays."""
     squares = (np.sum(np.square(v, dtype="float64")) for v in values.values())
     return float(np.sqrt(sum(squares)))
 
 
-def width(steps, losses):
+def width(steps: Any, losses: Any) -> Any:
     """Returns the width of the valley around `alpha = 1`.
 
     The loss in the valley is at most 0.1 above the loss at 1. The valley's ends
@@ -56,7 +75,7 @@ def width(steps, losses):
     return ends[1] - ends[0]
 
 
-def _crossing(steps, losses, edge):
+def _crossing(steps: Any, losses: Any, edge: Any) -> Any:
     """Returns where the loss first exceeds an edge, or the last step."""
     above = np.flatnonzero(losses > edge)
     if not len(above):
@@ -82,12 +101,12 @@ class LossLandscape(RunsAnalysis):
 
     columns = COLUMNS
 
-    def add_flags(self, parser):
+    def add_flags(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--points", type=int, default=20, help="steps of alpha; 20"
         )
 
-    def rows(self, run, options):
+    def rows(self, run: Any, options: Any) -> Iterator[Any]:
         steps = alphas(options.points)
         moved, losses = _of_run(run, steps)
         for split, values in losses.items():
@@ -101,7 +120,7 @@ class LossLandscape(RunsAnalysis):
                 widths = (wide, wide * moved) if alpha == 1 else (None,) * 2
                 yield *facts, alpha, (alpha - 1) * moved, value, *widths
 
-    def draw(self, table):
+    def draw(self, table: Any) -> Any:
         tasks = list(dict.fromkeys(table.task))
         figure, axes = drawing.make_figure(len(tasks), 2, sharey="row")
         for line, task in zip(axes, tasks, strict=True):
@@ -109,7 +128,7 @@ class LossLandscape(RunsAnalysis):
         return figure
 
 
-def _draw_task(axes, here, task):
+def _draw_task(axes: Any, here: Any, task: Task) -> None:
     """Draws the lines of a task's runs over alpha, and over distance."""
     names = dict(zip(here.method.unique(), drawing.styles(), strict=False))
     labeled = set()
@@ -135,7 +154,7 @@ def _draw_task(axes, here, task):
     drawing.label_axes(axes[1], "distance from the tuned weights", "", task)
 
 
-def _of_run(run, steps):
+def _of_run(run: Any, steps: Any) -> tuple[float, dict[str, list[Any]]]:
     """Returns `|t1 - t0|`, and a dict from split to the losses at each step."""
     from tf_adapters.runs.experiment import Experiment
     from tf_adapters.training.mean_loss import mean_loss
@@ -159,8 +178,8 @@ def _of_run(run, steps):
         }
     )
 
-    def loss_on(some):
-        def loss(values):
+    def loss_on(some: Any) -> Any:
+        def loss(values: Any) -> Any:
             for name, value in values.items():
                 variables[name].assign(value)
             outputs = experiment.trainer.predict(some)
@@ -175,5 +194,5 @@ def _of_run(run, steps):
     return norm({n: after[n] - before[n] for n in before}), losses
 
 
-def _values(variables):
+def _values(variables: Any) -> dict[Any, Any]:
     return {name: variable.numpy() for name, variable in variables.items()}

@@ -1,6 +1,11 @@
 """Compares the values of a method's settings, one setting at a time."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 import pandas as pd
 
@@ -14,10 +19,16 @@ from tf_adapters.papers.analysis.support.analysis import names
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.report import drawing
 
+if TYPE_CHECKING:
+    import argparse
+
+
 COLUMNS = ("task", "panel", "setting", "x", "score", "error", "runs")
 
 
-def score_settings(runs, panels, x, split):
+def score_settings(
+    runs: pd.DataFrame, panels: Sequence[str], x: Any, split: Any
+) -> pd.DataFrame:
     """Returns a row with `COLUMNS` for each point of each line and panel.
 
     A panel varies one setting. It shows the runs in which each of the other
@@ -56,7 +67,7 @@ class SettingSearch(Analysis):
 
     reads = "study_dir"
 
-    def add_flags(self, parser):
+    def add_flags(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--panels",
             type=names,
@@ -69,7 +80,7 @@ class SettingSearch(Analysis):
         parser.add_argument("--reference", help="method of a line across")
         add_split(parser)
 
-    def table(self, options):
+    def table(self, options: Any) -> Any:
         folder, panels = options.folders[0], options.panels
         runs = study_runs.load_study_runs(folder, ("task", "method"))
         reference = runs.method == options.reference
@@ -90,7 +101,7 @@ class SettingSearch(Analysis):
             reference=found.task.map(level), reference_method=options.reference
         )
 
-    def draw(self, table):
+    def draw(self, table: Any) -> Any:
         tasks, panels = table.task.unique(), table.panel.unique()
         figure, axes = drawing.make_figure(
             len(tasks), len(panels), sharey="row"
@@ -111,7 +122,7 @@ class SettingSearch(Analysis):
         return figure
 
 
-def _draw_panel(axis, here):
+def _draw_panel(axis: Any, here: Any) -> None:
     settings = here.groupby("setting", sort=False)
     for setting, line, style in pictures.styled(settings):
         line = line.sort_values("x")
@@ -129,7 +140,7 @@ def _draw_panel(axis, here):
         )
 
 
-def _with_settings(runs, study_dir, names):
+def _with_settings(runs: Any, study_dir: Path, names: Any) -> Any:
     """Returns runs with columns for settings, including default values."""
     values = []
     for _, row in runs.iterrows():

@@ -1,5 +1,11 @@
 """Measures whether tokens of the same class move in the same direction."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from typing import Any
+
 import numpy as np
 
 from tf_adapters.papers.analysis import shift_directions
@@ -8,11 +14,15 @@ from tf_adapters.papers.analysis.support.passes import probe_passes
 from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
 
+if TYPE_CHECKING:
+    pass
+
+
 COLUMNS = ("run", "task", "method", "same_label", "different_labels", "gap")
 _SHOWN = {"same_label": "one label", "different_labels": "two labels"}
 
 
-def sum_of_directions(before, after):
+def sum_of_directions(before: np.ndarray, after: np.ndarray) -> Any:
     """Returns the sum of the directions in which a text's tokens move.
 
     Args:
@@ -23,7 +33,7 @@ def sum_of_directions(before, after):
     return np.sum(shifts / np.linalg.norm(shifts, axis=1)[:, None], axis=0)
 
 
-def agreement(sums, counts, labels):
+def agreement(sums: Any, counts: Any, labels: Any) -> tuple[Any, ...]:
     """Returns the mean cosines between shifts of tokens from different texts.
 
     Args:
@@ -61,11 +71,11 @@ class ShiftAgreement(RunsAnalysis):
 
     columns = COLUMNS
 
-    def rows(self, run, options):
+    def rows(self, run: Any, options: Any) -> Iterator[Any]:
         same, other = _of_run(run)
         yield run.task.name, run.label, same, other, same - other
 
-    def draw(self, table):
+    def draw(self, table: Any) -> Any:
         figure, ((axes,),) = drawing.make_figure()
         methods = table.groupby("method", sort=False)[list(_SHOWN)]
         means, errors = methods.mean(), methods.sem()
@@ -87,7 +97,7 @@ class ShiftAgreement(RunsAnalysis):
         return figure
 
 
-def _of_run(run):
+def _of_run(run: Any) -> tuple[Any, ...]:
     shift_directions.check_classes(run)
     rows = run.rows["validation"]
     experiment = run.experiment()

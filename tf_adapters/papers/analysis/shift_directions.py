@@ -1,5 +1,10 @@
 """Draws how the last block moves tokens, in a plane."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 import numpy as np
 import sklearn.decomposition
 
@@ -10,10 +15,14 @@ from tf_adapters.papers.analysis.support.passes import probe_passes
 from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
 
+if TYPE_CHECKING:
+    import argparse
+
+
 COLUMNS = ("run", "method", "text", "position", "label", "state", "x", "y")
 
 
-def plane(before, after):
+def plane(before: np.ndarray, after: np.ndarray) -> list[np.ndarray]:
     """Returns vectors in the plane of their first two principal components.
 
     Args:
@@ -42,7 +51,7 @@ class ShiftDirections(RunsAnalysis):
 
     columns = COLUMNS
 
-    def add_flags(self, parser):
+    def add_flags(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--texts",
             type=int,
@@ -50,10 +59,10 @@ class ShiftDirections(RunsAnalysis):
             help="number of texts, from the first; 5",
         )
 
-    def rows(self, run, options):
+    def rows(self, run: Any, options: Any) -> list[Any]:
         return _of_run(run, run.rows["validation"][: options.texts])
 
-    def draw(self, table):
+    def draw(self, table: Any) -> Any:
         figure, panels = pictures.make_panels(table, "run")
         labels = sorted(dict.fromkeys(table.label))
         for axis, _, here in panels:
@@ -76,7 +85,7 @@ class ShiftDirections(RunsAnalysis):
         return figure
 
 
-def check_classes(run):
+def check_classes(run: Any) -> None:
     """Raises `UserError` if a run's texts have no classes."""
     if run.task.head != "classification":
         raise UserError(
@@ -85,7 +94,7 @@ def check_classes(run):
         )
 
 
-def _of_run(run, rows):
+def _of_run(run: Any, rows: Any) -> list[tuple[Any, Any, Any, Any, str, Any]]:
     check_classes(run)
     experiment = run.experiment()
     found = {"before": [], "after": []}
@@ -111,7 +120,7 @@ def _of_run(run, rows):
     ]
 
 
-def before_and_after(outputs):
+def before_and_after(outputs: Any) -> tuple[Any, Any]:
     """Returns the last block's states after its first and second norm."""
     before = outputs["probes"][-1]["attention_norm"]["output"]
     return before, outputs["sequence_output"]

@@ -1,6 +1,10 @@
 """Draws a word cloud of the tokens that AdapterBias shifts farthest."""
 
+from __future__ import annotations
+
 import collections
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,10 +18,18 @@ from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.papers.analysis.support.passes import probe_passes
 from tf_adapters.report import drawing
 
+if TYPE_CHECKING:
+    import argparse
+
+    from tf_adapters.runs.experiment import Experiment
+
+
 COLUMNS = ("token", "shift", "count")
 
 
-def mean_shifts(token_ids, alphas, lengths):
+def mean_shifts(
+    token_ids: Any, alphas: np.ndarray, lengths: Any
+) -> dict[Any, tuple[float, int]]:
     """Returns each token's mean shift and its number of occurrences.
 
     Args:
@@ -46,13 +58,13 @@ class ShiftWords(Analysis):
     when this was written, so averaging over all blocks is our choice.
     """
 
-    def add_flags(self, parser):
+    def add_flags(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--tokens", type=int, default=80, help="shown; 80")
         parser.add_argument(
             "--least", type=int, default=3, help="least number of positions; 3"
         )
 
-    def table(self, options):
+    def table(self, options: Any) -> pd.DataFrame:
         run = trained_run.load_run(options.folders[0])
         experiment = run.experiment()
         found = mean_shifts(*_shifted_tokens(run, experiment))
@@ -71,7 +83,7 @@ class ShiftWords(Analysis):
         rows.sort(key=lambda row: -row[1])
         return pd.DataFrame(rows[: options.tokens], columns=COLUMNS)
 
-    def draw(self, table):
+    def draw(self, table: Any) -> Any:
         # Imported here, because other analyses do not need it.
         import wordcloud
 
@@ -91,7 +103,9 @@ class ShiftWords(Analysis):
         return figure
 
 
-def _shifted_tokens(run, experiment):
+def _shifted_tokens(
+    run: Any, experiment: Experiment
+) -> tuple[np.ndarray, np.ndarray, list[Any]]:
     """Returns the arguments of `mean_shifts` for a run's validation set."""
     lengths = token_shift.vector_lengths(run, experiment.model)
     ids, alphas = [], []

@@ -1,5 +1,12 @@
 """Compares the representations of the tuned and the untuned encoder."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from typing import Any
+
 import numpy as np
 
 from tf_adapters.common.errors import UserError
@@ -12,13 +19,19 @@ from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
 from tf_adapters.tasks.languages import in_language
 
+if TYPE_CHECKING:
+    import argparse
+
+    from tf_adapters.runs.experiment import Experiment
+
+
 COLUMNS = ("run", "task", "language", "method", "seed", "block", "similarity")
 COLUMNS += ("tokens",)
 # Rows of the similarity matrices that are in memory at a time.
 _ROWS = 1000
 
 
-def similarity(one, other, rows=_ROWS):
+def similarity(one: np.ndarray, other: np.ndarray, rows: int = _ROWS) -> Any:
     """Returns the Pearson correlation of the cosine similarities in two spaces.
 
     The correlation is over all pairs of different vectors. The matrices of all
@@ -42,12 +55,14 @@ def similarity(one, other, rows=_ROWS):
     return covariance / np.sqrt((xx - x * x / count) * (yy - y * y / count))
 
 
-def _unit(vectors):
+def _unit(vectors: Any) -> Any:
     vectors = np.asarray(vectors, "float64")
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def drawn_tokens(lengths, is_special, number, seed=0):
+def drawn_tokens(
+    lengths: Any, is_special: Callable[..., Any], number: int, seed: int = 0
+) -> list[Any]:
     """Draws tokens and returns a list of `(text, position)`.
 
     Args:
@@ -88,7 +103,7 @@ class Similarity(RunsAnalysis):
 
     columns = COLUMNS
 
-    def add_flags(self, parser):
+    def add_flags(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--tokens",
             type=int,
@@ -99,14 +114,14 @@ class Similarity(RunsAnalysis):
             "--languages", type=names, default=[], help="zh,ja for example"
         )
 
-    def rows(self, run, options):
+    def rows(self, run: Any, options: Any) -> Iterator[Any]:
         experiment = run.experiment()
         for language, texts in _texts(run, options.languages):
             facts = run.task.name, language, run.label, run.config.seed
             for numbers in _of_texts(run, experiment, texts, options.tokens):
                 yield *facts, *numbers
 
-    def draw(self, table):
+    def draw(self, table: Any) -> Any:
         groups = table.groupby(["task", "language"], sort=False)
         figure, axes = drawing.make_figure(columns=len(groups), sharey=True)
         for axis, ((task, language), here) in zip(
@@ -123,7 +138,7 @@ class Similarity(RunsAnalysis):
         return figure
 
 
-def _draw_lines(axis, here):
+def _draw_lines(axis: Any, here: Any) -> None:
     methods = here.groupby("method", sort=False)
     for method, line, style in pictures.styled(methods):
         found = line.groupby("block").similarity.agg(["mean", "min", "max"])
@@ -139,7 +154,7 @@ def _draw_lines(axis, here):
         )
 
 
-def _texts(run, languages):
+def _texts(run: Any, languages: Any) -> Iterator[tuple[Any, ...]]:
     """Yields each language with its rows; `""` for the task's own rows."""
     if not languages:
         yield "", run.rows["validation"]
@@ -159,7 +174,9 @@ def _texts(run, languages):
         yield source.task.language, source.rows()
 
 
-def _of_texts(run, experiment, rows, number):
+def _of_texts(
+    run: Any, experiment: Experiment, rows: Any, number: Any
+) -> Iterator[tuple[int, Any, int]]:
     """Yields each block's number, its similarity, and the number of tokens."""
     from tf_adapters import methods
     from tf_adapters.encoders.load import load_encoder
@@ -171,7 +188,8 @@ def _of_texts(run, experiment, rows, number):
             f"Similarities are those of texts; task `{run.task.name}` has a "
             "list of texts in each row."
         )
-    ids = examples.token_ids.to_list()
+    ragged: Any = examples.token_ids
+    ids = ragged.to_list()
     special = set(experiment.packer.special_ids)
     places = drawn_tokens(
         [len(row) for row in ids],
@@ -180,15 +198,16 @@ def _of_texts(run, experiment, rows, number):
     )
     untuned, _ = load_encoder(run.config.encoder, quantize=run.config.quantize)
     plain = adapt(untuned, methods.HeadOnly())
-    before, after = (
-        _vectors(model, experiment, examples, places)
-        for model in (plain, experiment.model)
-    )
-    for block, pair in enumerate(zip(before, after, strict=True), start=1):
-        yield block, similarity(*pair), len(places)
+    before: Any = _vectors(plain, experiment, examples, places)
+    after: Any = _vectors(experiment.model, experiment, examples, places)
+    pairs = zip(before, after, strict=True)
+    for block, (one, other) in enumerate(pairs, start=1):
+        yield block, similarity(one, other), len(places)
 
 
-def _vectors(model, experiment, examples, places):
+def _vectors(
+    model: Any, experiment: Experiment, examples: Any, places: Any
+) -> list[np.ndarray] | None:
     """Returns each block's vectors of some tokens, as arrays `(n, d)`."""
     wanted = {}
     for place, (text, position) in enumerate(places):

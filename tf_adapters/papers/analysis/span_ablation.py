@@ -1,5 +1,12 @@
 """Measures a run without the adapters of each contiguous span of blocks."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from typing import Any
+
 import numpy as np
 
 from tf_adapters.common.errors import UserError
@@ -8,11 +15,15 @@ from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
 
+if TYPE_CHECKING:
+    pass
+
+
 COLUMNS = ("run", "task", "first", "last", "blocks", "metric", "value")
 COLUMNS += ("change_percent",)
 
 
-def spans(num_blocks):
+def spans(num_blocks: int) -> list[tuple[int, int]]:
     """Returns `(first, last)` for each of the `L (L + 1) / 2` spans."""
     return [
         (first, last)
@@ -21,7 +32,9 @@ def spans(num_blocks):
     ]
 
 
-def ablate(num_blocks, evaluate):
+def ablate(
+    num_blocks: int, evaluate: Callable[..., Any]
+) -> dict[tuple[int, int], Any]:
     """Returns a dict from each span to the metric without its adapters.
 
     Args:
@@ -35,7 +48,7 @@ def ablate(num_blocks, evaluate):
     }
 
 
-def percent_changes(values, whole):
+def percent_changes(values: Any, whole: Any) -> np.ndarray:
     """Returns a matrix of changes, in percent of the complete model's metric.
 
     Args:
@@ -52,7 +65,7 @@ def percent_changes(values, whole):
     return matrix
 
 
-def name_of_span(first, last, num_blocks):
+def name_of_span(first: int, last: int, num_blocks: int) -> str:
     """Returns the name of a special span, or "" for any other.
 
     Args:
@@ -83,10 +96,10 @@ class SpanAblation(RunsAnalysis):
 
     columns = COLUMNS
 
-    def rows(self, run, options):
+    def rows(self, run: Any, options: Any) -> list[Any]:
         return [(run.task.name, *row) for row in _of_run(run)]
 
-    def draw(self, table):
+    def draw(self, table: Any) -> Any:
         spans = table[table["first"] >= 0]
         size = spans["last"].max() + 1
         figure, panels = pictures.make_panels(
@@ -104,14 +117,14 @@ class SpanAblation(RunsAnalysis):
         return figure
 
 
-def mean_changes(spans):
+def mean_changes(spans: Any) -> Any:
     """Returns the matrix of `percent_changes`, averaged over runs."""
     return spans.pivot_table(
         index="first", columns="last", values="change_percent"
     ).to_numpy()
 
 
-def _of_run(run):
+def _of_run(run: Any) -> Iterator[tuple[Any, ...]]:
     """Yields a row for each span, with all `COLUMNS` but the first two."""
     experiment = run.experiment()
     model, metric = experiment.model, run.task.metrics[0]
@@ -122,7 +135,7 @@ def _of_run(run):
         )
     examples = experiment.examples(run.rows["validation"])
 
-    def evaluate(blocks):
+    def evaluate(blocks: Any) -> Any:
         with model.without(blocks):
             # Each span needs a new trainer, because the graph differs.
             trainer = experiment.trainer_of(model)
@@ -138,7 +151,7 @@ def _of_run(run):
         yield first, last, name, metric, value, matrix[first, last]
 
 
-def _draw_matrix(axes, matrix):
+def _draw_matrix(axes: Any, matrix: np.ndarray) -> Any:
     size = len(matrix)
     limit = max(1.0, np.nanmax(np.abs(matrix)))
     image = axes.imshow(matrix, cmap="RdBu", vmin=-limit, vmax=limit)

@@ -1,5 +1,10 @@
 """Shows how much results vary with seeds, learning rates or iterations."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 import pandas as pd
 
 from tf_adapters.papers.analysis.support import pictures
@@ -10,6 +15,10 @@ from tf_adapters.papers.analysis.support.analysis import names
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.report import drawing
 
+if TYPE_CHECKING:
+    import argparse
+
+
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 COLUMNS = ("task", "panel", "box", "method", "runs")
 COLUMNS += ("min", "q1", "median", "q3", "max", "quartile_range")
@@ -17,7 +26,7 @@ COLUMNS += ("min", "q1", "median", "q3", "max", "quartile_range")
 _TICKS_LEVEL = 20
 
 
-def boxes(runs, over, split):
+def boxes(runs: pd.DataFrame, over: Any, split: Any) -> pd.DataFrame:
     """Returns a row with `COLUMNS` for each panel, value of `over` and method.
 
     Args:
@@ -52,7 +61,7 @@ class Stability(Analysis):
 
     reads = "study_dir"
 
-    def add_flags(self, parser):
+    def add_flags(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--over", default="method", help="setting of the grid; `method`"
         )
@@ -64,7 +73,7 @@ class Stability(Analysis):
             help="settings, separated by commas",
         )
 
-    def table(self, options):
+    def table(self, options: Any) -> Any:
         panels = options.panels
         columns = ("task", "method", options.over, *panels)
         runs = study_runs.load_study_runs(options.folders[0], columns)
@@ -84,7 +93,7 @@ class Stability(Analysis):
             setting=setting,
         )
 
-    def draw(self, table):
+    def draw(self, table: Any) -> Any:
         panels = list(dict.fromkeys(zip(table.task, table.panel, strict=True)))
         columns = len(panels) if len(panels) < 5 else -(-len(panels) // 2)
         figure, axes = drawing.make_figure(-(-len(panels) // columns), columns)
@@ -126,7 +135,9 @@ class Stability(Analysis):
         return figure
 
 
-def _draw_boxes(axes, rows, names, shift, width, color):
+def _draw_boxes(
+    axes: Any, rows: Any, names: Any, shift: Any, width: Any, color: Any
+) -> None:
     statistics = [
         {
             "whislo": row["min"],

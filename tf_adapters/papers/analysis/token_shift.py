@@ -1,5 +1,12 @@
 """Shows how far AdapterBias shifts tokens in each block."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
+
 import numpy as np
 
 from tf_adapters.common.errors import UserError
@@ -9,10 +16,16 @@ from tf_adapters.papers.analysis.support.passes import probe_passes
 from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
 
+if TYPE_CHECKING:
+    pass
+
+
 COLUMNS = ("run", "task", "block", "place", "alpha", "shift")
 
 
-def mean_token_shifts(alphas, mask):
+def mean_token_shifts(
+    alphas: Sequence[Any], mask: np.ndarray
+) -> tuple[np.ndarray, Any]:
     """Returns each block's sum of `|alpha|` over a batch, and the token count.
 
     Args:
@@ -40,7 +53,7 @@ class TokenShift(RunsAnalysis):
 
     columns = COLUMNS
 
-    def rows(self, run, options):
+    def rows(self, run: Any, options: Any) -> Iterator[Any]:
         values, lengths = _of_run(run)
         for block, (alpha, length) in enumerate(
             zip(values, lengths, strict=True), start=1
@@ -48,7 +61,7 @@ class TokenShift(RunsAnalysis):
             place = "last" if block == len(values) else "earlier"
             yield run.task.name, block, place, alpha, alpha * length
 
-    def draw(self, table):
+    def draw(self, table: Any) -> Any:
         figure, panels = pictures.make_panels(
             table, "task", width=2.8, sharey=True
         )
@@ -72,16 +85,17 @@ class TokenShift(RunsAnalysis):
         return figure
 
 
-def shifts_of_blocks(table):
+def shifts_of_blocks(table: Any) -> Any:
     """Returns each block's mean `|alpha|`, standard error and run count."""
     return table.groupby("block").alpha.agg(["mean", "sem", "count"])
 
 
-def _of_run(run):
+def _of_run(run: Any) -> tuple[Any, list[Any]]:
     """Returns each block's mean `|alpha|` and its shift vector's length."""
     experiment = run.experiment()
     lengths = vector_lengths(run, experiment.model)
-    total, tokens = 0.0, 0.0
+    total: Any = 0.0
+    tokens = 0.0
     for _, inputs, alphas in probe_passes(
         experiment, run.rows["validation"], read_alphas
     ):
@@ -91,12 +105,12 @@ def _of_run(run):
     return total / tokens, lengths
 
 
-def read_alphas(outputs):
+def read_alphas(outputs: Any) -> list[Any]:
     """Returns the weights of each block's shift, `(batch, tokens, 1)`."""
     return [probe["after_ffn"]["alpha"] for probe in outputs["probes"]]
 
 
-def vector_lengths(run, model):
+def vector_lengths(run: Any, model: Any) -> list[Any]:
     """Returns the length of each block's shift vector.
 
     Raises:

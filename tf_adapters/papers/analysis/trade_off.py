@@ -1,6 +1,11 @@
 """Plots a metric against the number of trained weights or another setting."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,12 +18,18 @@ from tf_adapters.papers.analysis.support.analysis import names
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.report import drawing
 
+if TYPE_CHECKING:
+    import argparse
+
+    from matplotlib.figure import Figure
+
+
 COLUMNS = ("task", "method", "x", "mean", "error", "runs")
 PERCENTILES = (20, 50, 80)
 WEIGHTS = "trained_weights"
 
 
-def count_without_head(runs):
+def count_without_head(runs: Any) -> Any:
     """Returns runs with the head's weights subtracted from `trained_weights`.
 
     With the head, a method would have different numbers of weights on tasks
@@ -28,7 +39,9 @@ def count_without_head(runs):
     return runs.assign(trained_weights=runs.trained_weights - head)
 
 
-def select(runs, keys, over=()):
+def select(
+    runs: pd.DataFrame, keys: Any, over: Sequence[Any] = ()
+) -> pd.DataFrame:
     """Returns the runs with the settings that are best on validation.
 
     Args:
@@ -46,13 +59,15 @@ def select(runs, keys, over=()):
     return pd.concat(kept)
 
 
-def _rank(candidate):
+def _rank(candidate: Any) -> tuple[int, Any]:
     # Reports of earlier versions lack `selection`.
     by = "selection" if "selection" in candidate else "validation"
     return len(candidate), candidate[by].mean()
 
 
-def means_over_seeds(runs, keys, value, x=WEIGHTS):
+def means_over_seeds(
+    runs: pd.DataFrame, keys: Any, value: Any, x: Any = WEIGHTS
+) -> pd.DataFrame:
     """Returns a row with `COLUMNS` for each task, method and value of `keys`.
 
     `error` is the standard error of the mean over seeds, NaN for one seed.
@@ -73,12 +88,12 @@ def means_over_seeds(runs, keys, value, x=WEIGHTS):
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _groups(runs, keys):
+def _groups(runs: Any, keys: Any) -> Any:
     keys = list(dict.fromkeys(["task", "method", *keys]))
     return runs.groupby(keys, sort=False, dropna=False)
 
 
-def percentiles(table, baseline):
+def percentiles(table: Any, baseline: str) -> pd.DataFrame:
     """Returns percentiles, over tasks, of the difference from a baseline.
 
     The difference is the mean of a method on a task minus the mean of the
@@ -118,7 +133,7 @@ class TradeOff(Analysis):
 
     reads = "study_dir"
 
-    def add_flags(self, parser):
+    def add_flags(self, parser: argparse.ArgumentParser) -> None:
         settings = "settings of the grid, separated by commas, "
         parser.add_argument(
             "--sizes",
@@ -153,7 +168,7 @@ class TradeOff(Analysis):
             help="the one of the study's table",
         )
 
-    def table(self, options):
+    def table(self, options: Any) -> Any:
         sizes, over = options.sizes, options.select_over
         (folder,) = options.folders
         x = [] if options.x == WEIGHTS else [options.x]
@@ -175,7 +190,7 @@ class TradeOff(Analysis):
         metric = known.pop() if len(known) == 1 else "metric"
         return found.assign(over=options.x, of=f"{split} {metric}")
 
-    def draw(self, table):
+    def draw(self, table: Any) -> Any:
         if "baseline" in table:
             return _draw_percentiles(table)
         methods = list(dict.fromkeys(table.method))
@@ -196,13 +211,13 @@ class TradeOff(Analysis):
         return figure
 
 
-def _split(folder):
+def _split(folder: Path) -> Any:
     """Returns the split of the metric in a study's table."""
     path = Path(folder) / "table.csv"
     return pd.read_csv(path).split[0] if path.exists() else "validation"
 
 
-def _bars(runs):
+def _bars(runs: Any) -> str:
     """Returns a note for the title on the number of runs per point."""
     if runs.max() == 1:
         return ""
@@ -211,7 +226,7 @@ def _bars(runs):
     return f": {number} runs a point, bars: standard error"
 
 
-def _label(axes, table, y, title):
+def _label(axes: Any, table: Any, y: Any, title: Any) -> None:
     positive = table.x[table.x > 0]
     axes.set_xscale("symlog", linthresh=positive.min() if len(positive) else 1)
     over = table.over.iloc[0]
@@ -224,7 +239,7 @@ def _label(axes, table, y, title):
     )
 
 
-def _draw_percentiles(table):
+def _draw_percentiles(table: Any) -> Figure:
     figure, ((axes,),) = drawing.make_figure()
     methods = table.groupby("method", sort=False)
     for method, line, style in pictures.styled(methods):

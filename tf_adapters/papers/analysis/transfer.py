@@ -1,5 +1,10 @@
 """Shows scores in several languages after training in one language."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.common.errors import UserError
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support import study_runs
@@ -8,10 +13,14 @@ from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.report import drawing
 from tf_adapters.tasks.languages import AVERAGES
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+
 _PREFIX = "transfer/"
 
 
-def scores(runs):
+def scores(runs: pd.DataFrame) -> Any:
     """Returns a row for each run and each language or average over languages.
 
     Args:
@@ -49,7 +58,7 @@ class Transfer(Analysis):
 
     reads = "study_dir"
 
-    def table(self, options):
+    def table(self, options: Any) -> Any:
         (folder,) = options.folders
         runs = study_runs.load_study_runs(folder, ("task", "method"))
         if f"{_PREFIX}all" not in runs:
@@ -59,7 +68,7 @@ class Transfer(Analysis):
             )
         return scores(runs)
 
-    def draw(self, table):
+    def draw(self, table: Any) -> Any:
         tasks = list(dict.fromkeys(table.task))
         number = table.groupby("task").language.nunique().max()
         figure, axes = drawing.make_figure(

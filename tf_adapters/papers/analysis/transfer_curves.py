@@ -1,7 +1,11 @@
 """Plots loss and metric in other languages over training steps."""
 
+from __future__ import annotations
+
 import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.rows import sampling
@@ -12,11 +16,15 @@ from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
 from tf_adapters.tasks.languages import in_language
 
+if TYPE_CHECKING:
+    pass
+
+
 COLUMNS = ("run", "method", "seed", "step", "languages", "loss", "score")
 COLUMNS += ("last_loss",)
 
 
-def transfer_rows(facts, by_step):
+def transfer_rows(facts: Any, by_step: dict[str, Any]) -> list[Any]:
     """Returns a row for each step, with means over languages.
 
     Args:
@@ -45,10 +53,10 @@ class TransferCurves(RunsAnalysis):
 
     columns = COLUMNS
 
-    def rows(self, run, options):
+    def rows(self, run: Any, options: Any) -> list[Any]:
         return transfer_rows((run.label, run.config.seed), _by_step(run))
 
-    def draw(self, table):
+    def draw(self, table: Any) -> Any:
         figure, axes = drawing.make_figure(columns=2)
         for column, axis in zip(("loss", "score"), axes.flat, strict=True):
             methods = table.groupby("method", sort=False)
@@ -63,7 +71,7 @@ class TransferCurves(RunsAnalysis):
         return figure
 
 
-def _by_step(run):
+def _by_step(run: Any) -> dict[Any, Any]:
     """Returns a dict from step to the loss and metric in each language."""
     from tf_adapters.runs.experiment import Experiment
     from tf_adapters.runs.left_files import SNAPSHOTS
@@ -89,7 +97,7 @@ def _by_step(run):
     return found
 
 
-def _rows_of_languages(run):
+def _rows_of_languages(run: Any) -> dict[Any, Any]:
     """Returns the validation rows of all but the training language."""
     data, languages = run.config.data, run.task.languages
     if languages is None or not data.eval_languages:

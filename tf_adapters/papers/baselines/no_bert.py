@@ -3,7 +3,9 @@
 The preset `no_bert` imports this module.
 """
 
+from collections.abc import Callable
 import dataclasses
+from typing import Any
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.methods.method import Method
@@ -20,13 +22,13 @@ class NoBert(Method):
     in the configuration defines the search space.
     """
 
-    def make_slots(self, shape):
+    def make_slots(self, shape: Any) -> None:
         raise UserError(
             "`no_bert` is a baseline without an encoder, so there is nothing "
             "to adapt. `--method=no_bert` trains it."
         )
 
-    def own_training(self):
+    def own_training(self) -> Callable[..., Any]:
         # Imported here, because it imports KerasHub.
         from tf_adapters.papers.baselines import no_bert_search
 

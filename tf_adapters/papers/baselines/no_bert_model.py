@@ -1,6 +1,10 @@
 """A small network on word embeddings, and the search space of its settings."""
 
+from __future__ import annotations
+
 import numbers
+from typing import TYPE_CHECKING
+from typing import Any
 
 import keras
 from keras import layers
@@ -9,6 +13,10 @@ from keras import ops
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
+
+if TYPE_CHECKING:
+    import numpy as np
+
 
 EMBEDDINGS = ("trained", "encoder_frozen", "encoder_tuned")
 POOLINGS = ("mean", "max")
@@ -25,7 +33,9 @@ SETTINGS = (
 )
 
 
-def make_network(settings, table, pad_id, num_outputs):
+def make_network(
+    settings: dict[str, Any], table: np.ndarray, pad_id: Any, num_outputs: int
+) -> Any:
     """Makes a Keras model that takes token ids `(batch, tokens)`.
 
     Args:
@@ -68,31 +78,32 @@ def make_network(settings, table, pad_id, num_outputs):
     return keras.Model(ids, outputs, name="no_bert")
 
 
-def _embedding(settings, table):
+def _embedding(settings: Any, table: Any) -> Any:
     if settings["embeddings"] == "trained":
         return layers.Embedding(len(table), settings["embedding_width"])
+    zeros: Any = keras.initializers.Constant(0.0)
     return layers.Embedding(
         *table.shape,
-        embeddings_initializer=keras.initializers.Constant(0.0),
+        embeddings_initializer=zeros,
         weights=[table],
         trainable=settings["embeddings"] == "encoder_tuned",
     )
 
 
-def _pooled(x, is_token, pooling):
+def _pooled(x: Any, is_token: Any, pooling: Any) -> Any:
     if pooling == "mean":
         return ops.sum(x, axis=1) / ops.maximum(ops.sum(is_token, axis=1), 1.0)
     # Moves padding below the values of all tokens.
     return ops.max(x - 1e9 * (1.0 - is_token), axis=1)
 
 
-def optimizer_of(settings):
+def optimizer_of(settings: Any) -> Any:
     """Returns the optimizer with the name and learning rate in the settings."""
     check_known("optimizer", settings["optimizer"], OPTIMIZERS)
     return OPTIMIZERS[settings["optimizer"]](settings["learning_rate"])
 
 
-def check_space(space):
+def check_space(space: dict[str, Any]) -> None:
     """Raises `ConfigError` if a setting has neither a list nor a range.
 
     Args:
@@ -115,20 +126,21 @@ def check_space(space):
             )
 
 
-def _is_choice(values):
+def _is_choice(values: Any) -> bool:
     return isinstance(values, list | tuple) and len(values) > 0
 
 
-def _is_range(values):
+def _is_range(values: Any) -> Any:
     if not isinstance(values, dict) or values.keys() - {"low", "high", "log"}:
         return False
-    low, high = values.get("low"), values.get("high")
+    low: Any = values.get("low")
+    high: Any = values.get("high")
     if not all(isinstance(end, numbers.Real) for end in (low, high)):
         return False
     return low <= high and (low > 0 or not values.get("log"))
 
 
-def suggest(trial, space):
+def suggest(trial: Any, space: Any) -> dict[Any, Any]:
     """Draws a trial's settings from lists of values and from ranges."""
     return {
         name: trial.suggest_categorical(name, values)

@@ -7,11 +7,16 @@ used. Trials are stored in the run folder, so the same command resumes a stopped
 search. A resumed search draws different networks from an uninterrupted one.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 import contextlib
 import hashlib
 import json
 import operator
 import time
+from typing import TYPE_CHECKING
+from typing import Any
 
 import keras
 import numpy as np
@@ -29,6 +34,14 @@ from tf_adapters.runs import remote_folder
 from tf_adapters.runs.provenance import provenance
 from tf_adapters.runs.run_folder import RunFolder
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tf_adapters.config.settings import Config
+    from tf_adapters.runs.task_data import TaskData
+    from tf_adapters.tasks.task import Task
+
+
 TRIALS, MODEL = "trials.log", "model.keras"
 _KINDS = ("classification", "regression")
 _WEIGHTS = "class_weights"
@@ -41,7 +54,13 @@ _UNUSED = (
 )
 
 
-def run_search(config, task_data, model_dir, test=True, overwrite=False):
+def run_search(
+    config: Config,
+    task_data: TaskData,
+    model_dir: Any,
+    test: bool = True,
+    overwrite: bool = False,
+) -> dict[Any, Any]:
     """Searches, writes the run folder, and returns the result.
 
     Args:
@@ -82,10 +101,10 @@ def run_search(config, task_data, model_dir, test=True, overwrite=False):
 
 
 @contextlib.contextmanager
-def _ending_at_sigterm():
+def _ending_at_sigterm() -> Iterator[None]:
     """Raises `Stopped` at SIGTERM. The unfinished network is lost."""
 
-    def stop(number, frame):
+    def stop(number: Any, frame: Any) -> None:
         raise Stopped(
             "Stopped by SIGTERM. The same command resumes after the last "
             "finished network."
@@ -95,7 +114,7 @@ def _ending_at_sigterm():
         yield
 
 
-def _try_networks(config, run, data, fingerprint):
+def _try_networks(config: Config, run: Any, data: Any, fingerprint: Any) -> Any:
     """Tries networks until there are enough; returns the best trial."""
     study = _open_study(run.folder, config, fingerprint)
     for trial in _finished(study):
@@ -108,7 +127,7 @@ def _try_networks(config, run, data, fingerprint):
     return study.best_trial
 
 
-def _check(config, task):
+def _check(config: Config, task: Task) -> None:
     if task.head not in _KINDS:
         raise ConfigError(
             f"`no_bert` is for tasks of {' and '.join(_KINDS)}; task "
@@ -120,7 +139,7 @@ def _check(config, task):
     no_bert_model.check_space(config.search.space or {})
 
 
-def _check_unused(config):
+def _check_unused(config: Config) -> None:
     """Raises `ConfigError` if a setting is given that has no effect."""
     usual = resolve.resolve_config({"task": config.task, "method": "no_bert"})
     values = {key: operator.attrgetter(key) for key in _UNUSED}
@@ -134,7 +153,7 @@ def _check_unused(config):
         )
 
 
-def _open_study(folder, config, fingerprint):
+def _open_study(folder: Path, config: Config, fingerprint: Any) -> Any:
     """Returns the Optuna study in a folder, new or resumed."""
     with needs_extra("search", "A search"):
         import optuna
@@ -160,17 +179,17 @@ def _open_study(folder, config, fingerprint):
     return study
 
 
-def _finished(study):
+def _finished(study: Any) -> Any:
     import optuna
 
     return study.get_trials(states=[optuna.trial.TrialState.COMPLETE])
 
 
-def _log(run, trial):
+def _log(run: Any, trial: Any) -> None:
     run.log({"step": trial.number, "metric": trial.value, **trial.params})
 
 
-def _run_trial(study, run, data, config):
+def _run_trial(study: Any, run: Any, data: Any, config: Config) -> None:
     """Trains one network; keeps it if it is the best so far."""
     trial = study.ask()
     settings = no_bert_model.suggest(trial, config.search.space)
@@ -193,12 +212,12 @@ def _run_trial(study, run, data, config):
     print(f"trial {trial.number}: {data.metrics[0]} {value:.4f}", flush=True)
 
 
-def _file_of(run, trial):
+def _file_of(run: Any, trial: Any) -> Any:
     # Each trial has its own file: a process may end before its trial counts.
     return run.folder / f"trial_{trial.number}.keras"
 
 
-def _keep_file_of(run, trial):
+def _keep_file_of(run: Any, trial: Any) -> None:
     """Makes a trial's network the run's network, and removes all others."""
     if _file_of(run, trial).exists():
         _file_of(run, trial).replace(run.folder / MODEL)
@@ -206,7 +225,7 @@ def _keep_file_of(run, trial):
         other.unlink()
 
 
-def _facts(config, network, best):
+def _facts(config: Config, network: Any, best: Any) -> dict[str, Any]:
     return {
         "task": config.task,
         "encoder": None,

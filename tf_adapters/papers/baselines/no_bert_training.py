@@ -1,11 +1,20 @@
 """Prepares data for networks without an encoder, and trains one network."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 import numpy as np
 
 from tf_adapters import heads
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.papers.baselines import no_bert_model
+
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+    from tf_adapters.tasks.task import Task
 
 
 class Data:
@@ -17,7 +26,9 @@ class Data:
         rows: Dict from split to rows.
     """
 
-    def __init__(self, config, task, rows):
+    def __init__(
+        self, config: Config, task: Task, rows: dict[str, list[dict[str, Any]]]
+    ) -> None:
         encoder, tokenizer = load_encoder(config.encoder)
         self.table = encoder.backbone.token_embedding.embeddings.numpy()
         packer = TextPacker(tokenizer, config.data.max_length)
@@ -32,11 +43,11 @@ class Data:
         }
 
     @property
-    def splits(self):
+    def splits(self) -> list[Any]:
         """Names of all splits except the training split."""
         return [split for split in self._encoded if split != "train"]
 
-    def arrays(self, split):
+    def arrays(self, split: Any) -> tuple[np.ndarray, np.ndarray]:
         """Returns padded token ids `(rows, tokens)`, and targets."""
         encoded = self._encoded[split]
         longest = max(map(len, encoded.token_ids))
@@ -45,14 +56,16 @@ class Data:
             row[: len(some)] = some
         return ids, np.asarray(encoded.targets)
 
-    def judge(self, network, split):
+    def judge(
+        self, network: Any, split: Any
+    ) -> tuple[dict[str, float], dict[str, Any]]:
         """Returns a network's metrics and predictions on a split."""
         ids, targets = self.arrays(split)
         outputs = network.predict(ids, batch_size=256, verbose=0)
         return self.head.judge(self.metrics, list(outputs), targets)
 
 
-def train_network(network, settings, data, train):
+def train_network(network: Any, settings: Any, data: Any, train: Any) -> float:
     """Trains a network, restores its best weights, and returns their metric.
 
     Returns -1, which is below any metric, if training diverged immediately.

@@ -4,11 +4,16 @@
 missing ones, and `report` makes tables and pictures.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 import functools
 import json
 import os
 from pathlib import Path
 import shlex
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.settings_text import load_setting
@@ -27,11 +32,19 @@ from tf_adapters.papers.studies.report import files
 from tf_adapters.papers.studies.results_file import ResultsFile
 from tf_adapters.runs import earlier_runs
 
+if TYPE_CHECKING:
+    from tf_adapters.papers.studies.grid.declaration import Study
+
+
 _FILES = ("table.md", "table.csv", "table.tex", "runs.csv", "claims.csv")
 _FILES += ("report.html",)
 
 
-def run_studies(options, flag_layer, runner=None):
+def run_studies(
+    options: Any,
+    flag_layer: dict[str, Any],
+    runner: Callable[..., Any] | None = None,
+) -> Any:
     """Trains the missing runs of a study or a paper, and writes reports.
 
     The study's folder is `<model_dir>/<name>`, with a folder for each run,
@@ -60,7 +73,12 @@ def run_studies(options, flag_layer, runner=None):
     return _run(options.study, options, flag_layer, runner)
 
 
-def _run(study_name, options, flag_layer, runner):
+def _run(
+    study_name: Any,
+    options: Any,
+    flag_layer: dict[str, Any],
+    runner: Any,
+) -> int:
     path = declaration.find_study(study_name)
     flags = _flags(options, flag_layer)
     block = _block(options)
@@ -95,7 +113,7 @@ def _run(study_name, options, flag_layer, runner):
     return 1 if failed or not (options.report or tables.complete) else 0
 
 
-def _results_file(options, planned, folder):
+def _results_file(options: Any, planned: Any, folder: Path) -> Any:
     """Returns the `ResultsFile` of a flag, or `None`.
 
     It and the study's folder then have the same finished runs.
@@ -108,7 +126,9 @@ def _results_file(options, planned, folder):
     return results
 
 
-def _pictures(study, planned, rows, folder, write):
+def _pictures(
+    study: Study, planned: Any, rows: Any, folder: Path, write: Any
+) -> Any:
     """Makes the pictures. If that fails, writes the report without them."""
     try:
         return figures_lib.make_figures(study, planned, folder, rows)
@@ -125,7 +145,7 @@ def _pictures(study, planned, rows, folder, write):
         raise
 
 
-def _block(options):
+def _block(options: Any) -> str | None:
     """Returns the name of the block that a flag selects, or `None`."""
     asked = [name for name in blocks.BLOCKS if getattr(options, name)]
     if len(asked) > 1:
@@ -135,7 +155,7 @@ def _block(options):
     return asked[0] if asked else None
 
 
-def _check(options):
+def _check(options: Any) -> None:
     if "://" in (options.model_dir or ""):
         raise ConfigError(
             "A study's processes share a folder in a file system, but "
@@ -149,7 +169,7 @@ def _check(options):
         )
 
 
-def _executor(options):
+def _executor(options: Any) -> tuple[Any, Any]:
     """Returns the function that trains a run, and the number of processes."""
     if options.executor == "local":
         processes = options.study_processes or 1
@@ -163,7 +183,7 @@ def _executor(options):
     return runner, options.study_processes or runner.capacity()
 
 
-def _flags(options, flag_layer):
+def _flags(options: Any, flag_layer: dict[str, Any]) -> dict[str, Any]:
     """Returns the settings in flags. Later flags override earlier flags."""
     layers = map(resolve.parse_override, options.params_override)
     if options.config_file:
@@ -175,7 +195,7 @@ def _flags(options, flag_layer):
     return flags
 
 
-def _tables(study, planned, found, folder):
+def _tables(study: Study, planned: Any, found: Any, folder: Path) -> Any:
     results = {
         name: path and earlier_runs.read_result(path)
         for name, path in found.items()
@@ -199,7 +219,7 @@ def _tables(study, planned, found, folder):
     )
 
 
-def _elsewhere(folder):
+def _elsewhere(folder: Path) -> str:
     """Returns advice if a study's folder has no finished run."""
     stem = folder.name
     for block in blocks.BLOCKS:
@@ -219,7 +239,7 @@ def _elsewhere(folder):
     return "Leave --report out to start them."
 
 
-def _relative(found, folder):
+def _relative(found: Any, folder: Path) -> dict[Any, Any]:
     """Returns a dict from run id to folder, relative to the study's folder."""
     return {
         name: os.path.relpath(path or folder / name, folder)
@@ -227,7 +247,7 @@ def _relative(found, folder):
     }
 
 
-def _command(study_name, options, flags, found):
+def _command(study_name: Any, options: Any, flags: Any, found: Any) -> Any:
     """Returns a command line that makes the same tables."""
     command = ["tf-adapters", f"--study={study_name}"]
     if _block(options):
@@ -245,7 +265,7 @@ def _command(study_name, options, flags, found):
     return shlex.join(command)
 
 
-def _data_dir(found):
+def _data_dir(found: Any) -> Any:
     """Returns the data folder that all finished runs read, or `None`.
 
     It is part of the command that the report shows, even if `--report` was

@@ -1,5 +1,8 @@
 """Runs all studies of a paper, as in `--study=paper:he2021`."""
 
+from collections.abc import Callable
+from typing import Any
+
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
@@ -10,7 +13,9 @@ from tf_adapters.papers.studies.grid.paper import PAPERS
 PREFIX = "paper:"
 
 
-def run_paper(asked, block, run_study):
+def run_paper(
+    asked: Any, block: str | None, run_study: Callable[..., Any]
+) -> int:
     """Runs a paper's studies, and continues if one fails.
 
     Args:
@@ -40,7 +45,7 @@ def run_paper(asked, block, run_study):
     return int(any(words.startswith("FAILED") for words in outcomes.values()))
 
 
-def _studies_of(paper):
+def _studies_of(paper: Any) -> list[str]:
     """Returns the names of a paper's official studies, sorted."""
     check_known("paper", paper, PAPERS, ConfigError)
     found = [

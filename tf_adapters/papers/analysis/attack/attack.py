@@ -1,5 +1,11 @@
 """Measures how often synonyms change a trained model's answer."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import scipy.special
@@ -15,6 +21,10 @@ from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.report import drawing
 
+if TYPE_CHECKING:
+    import argparse
+
+
 COLUMNS = (
     *("run", "method", "pretraining_steps", "texts", "accuracy"),
     *("accuracy_under_attack", "success_of_all", "success_of_correct"),
@@ -28,7 +38,7 @@ _LETTERS = {
 }
 
 
-def attack_summary(results):
+def attack_summary(results: Sequence[Any]) -> dict[str, Any]:
     """Returns the values of `COLUMNS` that summarize the searches.
 
     Args:
@@ -55,7 +65,7 @@ def attack_summary(results):
     }
 
 
-def _mean(values):
+def _mean(values: Any) -> float:
     values = list(values)
     return float(np.mean(values)) if values else float("nan")
 
@@ -77,7 +87,7 @@ class Attack(Analysis):
 
     reads = "model_dirs"
 
-    def add_flags(self, parser):
+    def add_flags(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--texts", type=int, default=200)
         parser.add_argument(
             "--rules", choices=pwws.SEARCHES, default="openattack"
@@ -88,7 +98,7 @@ class Attack(Analysis):
             "--field", help="text to attack; default: the task's first"
         )
 
-    def table(self, options):
+    def table(self, options: Any) -> pd.DataFrame:
         if options.texts < 1:
             raise UserError(
                 f"--texts={options.texts} attacks nothing; give at least 1."
@@ -108,7 +118,7 @@ class Attack(Analysis):
             rows.append({**facts, **attack_summary(results)})
         return pd.DataFrame(rows, columns=COLUMNS)
 
-    def draw(self, table):
+    def draw(self, table: Any) -> Any:
         counted = {
             "success_of_all": ("of all", "-"),
             "success_of_correct": ("of those right before", "--"),
@@ -132,7 +142,7 @@ class Attack(Analysis):
         drawing.label_axes(axes, steps, _CHANGED, legend_outside=True)
         return figure
 
-    def _draw_bars(self, table, counted):
+    def _draw_bars(self, table: Any, counted: Any) -> Any:
         """Draws bars for each method, if all runs have the same pretraining."""
         means = table.groupby("method", sort=False).mean(numeric_only=True)
         figure, ((axes,),) = drawing.make_figure(width=3 + 0.9 * len(means))
@@ -149,7 +159,7 @@ class Attack(Analysis):
         return figure
 
 
-def _how(table):
+def _how(table: Any) -> str:
     return f"({table.texts.iloc[0]} texts, {table.rules.iloc[0]})"
 
 
@@ -160,7 +170,7 @@ class _Synonyms:
         options: Object with `wordnet`, `tagger` and `rules`.
     """
 
-    def __init__(self, options):
+    def __init__(self, options: Any) -> None:
         self._wordnet = wordnet.WordNet(options.wordnet)
         self._takes_phrases = options.rules == "openattack"
         self._tagger = None
@@ -173,7 +183,7 @@ class _Synonyms:
                 )
             self._tagger = run.experiment()
 
-    def of_texts(self, texts):
+    def of_texts(self, texts: Any) -> list[list[list[Any]]]:
         """Returns a list of candidates for each word of each text."""
         return [
             [
@@ -183,7 +193,7 @@ class _Synonyms:
             for pair in zip(texts, self._letters(texts), strict=True)
         ]
 
-    def _letters(self, texts):
+    def _letters(self, texts: Any) -> list[list[str]]:
         if self._tagger is None:
             return [["nvar"] * len(words) for words in texts]
         (field,) = self._tagger.task.text_fields
@@ -193,13 +203,13 @@ class _Synonyms:
             for answer in tagged
         ]
 
-    def _of_word(self, word, letters):
+    def _of_word(self, word: str, letters: Any) -> list[Any]:
         lemmas = self._wordnet.lemmas(word, letters)
         choose = pwws.first_words if self._takes_phrases else pwws.single_words
         return choose(lemmas, word)
 
 
-def _attack(run, options, synonyms):
+def _attack(run: Any, options: Any, synonyms: Any) -> list[Any]:
     """Returns the `pwws.AttackResult` of each of a run's first texts."""
     experiment = run.experiment()
     if not isinstance(experiment.model.head, heads.Classification):
@@ -222,7 +232,7 @@ def _attack(run, options, synonyms):
         )
     ]
 
-    def score(asked):
+    def score(asked: Any) -> Any:
         changed = [{**rows[place], field: text} for place, text in asked]
         examples = experiment.examples(changed, labeled=False)
         outputs = np.stack(experiment.trainer.predict(examples))

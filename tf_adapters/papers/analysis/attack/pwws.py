@@ -11,8 +11,12 @@ one call of the model serves many searches (`run_searches`). Searches are
 deterministic.
 """
 
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
 import re
+from typing import Any
 
 import numpy as np
 import scipy.special
@@ -45,22 +49,24 @@ class AttackResult:
 class _Text:
     """A text that is changed word by word, and a count of its queries."""
 
-    def __init__(self, words):
+    def __init__(self, words: Any) -> None:
         self.original = words
         self.words = list(words)
         self.queries = 0
 
-    def with_word(self, place, word):
+    def with_word(self, place: Any, word: str) -> str:
         """Returns the text with one word replaced."""
         words = [*self.words[:place], word, *self.words[place + 1 :]]
         return " ".join(words)
 
-    def ask(self, texts):
+    def ask(self, texts: Any) -> Iterator[Any]:
         """Yields texts; returns their probabilities."""
         self.queries += len(texts)
         return (yield texts) if texts else np.zeros((0, 2))
 
-    def result(self, succeeded, was_correct, was_attacked=True):
+    def result(
+        self, succeeded: Any, was_correct: Any, was_attacked: bool = True
+    ) -> "AttackResult":
         """Returns the `AttackResult` for the current words."""
         pairs = zip(self.original, self.words, strict=True)
         return AttackResult(
@@ -74,7 +80,9 @@ class _Text:
         )
 
 
-def search_openattack(row_text, words, label, candidates):
+def search_openattack(
+    row_text: Any, words: Any, label: Any, candidates: Any
+) -> Iterator[Any]:
     """Searches by the rules of OpenAttack 2.1.1.
 
     Attacks every text, even if the model misclassifies the original. Each
@@ -116,7 +124,7 @@ def search_openattack(row_text, words, label, candidates):
     return text.result(False, target == label)
 
 
-def _best(text, place, synonyms, target):
+def _best(text: Any, place: Any, synonyms: Any, target: Any) -> Iterator[Any]:
     """Returns the synonym that lowers a class's probability most, and its gain.
 
     The gain is the decrease of the probability. If there are no synonyms,
@@ -132,7 +140,9 @@ def _best(text, place, synonyms, target):
     return synonyms[least], before[target] - after[least][target]
 
 
-def search_textattack(row_text, words, label, candidates):
+def search_textattack(
+    row_text: Any, words: Any, label: Any, candidates: Any
+) -> Iterator[Any]:
     """Searches by the rules of TextAttack.
 
     Does not attack texts that are classified incorrectly, and ignores stop
@@ -172,7 +182,7 @@ def search_textattack(row_text, words, label, candidates):
     return text.result(False, True)
 
 
-def _tries(text, place, synonyms):
+def _tries(text: Any, place: Any, synonyms: Any) -> Iterator[Any]:
     """Returns the probabilities of the text with each synonym of one word."""
     asked = [text.with_word(place, word) for word in synonyms]
     return np.asarray((yield from text.ask(asked)))
@@ -181,7 +191,9 @@ def _tries(text, place, synonyms):
 SEARCHES = {"openattack": search_openattack, "textattack": search_textattack}
 
 
-def run_searches(searches, score):
+def run_searches(
+    searches: Sequence[Any], score: Callable[..., Any]
+) -> list[Any]:
     """Runs several searches in parallel.
 
     Args:
@@ -211,7 +223,7 @@ def run_searches(searches, score):
     return results
 
 
-def split_words(text):
+def split_words(text: Any) -> list[str]:
     """Returns a text's words and sequences of punctuation, in lower case."""
     return re.findall(r"\w+|[^\w\s]+", text.lower())
 
@@ -219,7 +231,7 @@ def split_words(text):
 _NEVER_REPLACED = ("be", "is", "are", "am")
 
 
-def first_words(lemmas, word):
+def first_words(lemmas: Any, word: str) -> list[Any]:
     """Returns OpenAttack's candidates, with phrases cut to their first word."""
     if word in _NEVER_REPLACED:
         return []
@@ -227,7 +239,7 @@ def first_words(lemmas, word):
     return [new for new in dict.fromkeys(found) if new != word]
 
 
-def single_words(lemmas, word):
+def single_words(lemmas: Any, word: str) -> list[Any]:
     """Returns TextAttack's candidates, without phrases."""
     found = (lemma for lemma in lemmas if "_" not in lemma)
     return [new for new in dict.fromkeys(found) if new != word]

@@ -4,8 +4,10 @@ Their folder has `index.*`, `data.*` and `*.exc`. It comes from Debian's package
 `wordnet-base` or from Princeton's archives. Nothing is downloaded.
 """
 
+from collections.abc import Callable
 import functools
 from pathlib import Path
+from typing import Any
 
 from tf_adapters.common.errors import UserError
 
@@ -32,7 +34,7 @@ class WordNet:
         UserError: If the folder lacks a file.
     """
 
-    def __init__(self, folder=DEFAULT_FOLDER):
+    def __init__(self, folder: Any = DEFAULT_FOLDER) -> None:
         self.folder = Path(folder)
         read = {"index": _read_index, "data": Path.read_bytes}
         self._index, self._data = (
@@ -47,7 +49,7 @@ class WordNet:
             for letter, name in PARTS_OF_SPEECH.items()
         }
 
-    def _read(self, name, function):
+    def _read(self, name: str, function: Callable[..., Any]) -> Any:
         try:
             return function(self.folder / name)
         except OSError as error:
@@ -57,7 +59,7 @@ class WordNet:
                 "give --wordnet=<folder>."
             ) from error
 
-    def base_forms(self, word, part_of_speech):
+    def base_forms(self, word: str, part_of_speech: Any) -> list[Any]:
         """Returns the base forms of a word, if WordNet knows them.
 
         Args:
@@ -75,11 +77,11 @@ class WordNet:
             found = self._known(shorter, part_of_speech)
         return found
 
-    def _known(self, forms, part_of_speech):
+    def _known(self, forms: Any, part_of_speech: Any) -> list[Any]:
         index = self._index[part_of_speech]
         return [form for form in dict.fromkeys(forms) if form in index]
 
-    def synsets(self, word, part_of_speech):
+    def synsets(self, word: str, part_of_speech: Any) -> list[list[Any]]:
         """Returns a list of synonyms for each sense, frequent senses first."""
         return [
             self._lemmas(part_of_speech, offset)
@@ -87,7 +89,7 @@ class WordNet:
             for offset in self._index[part_of_speech][form]
         ]
 
-    def lemmas(self, word, parts_of_speech):
+    def lemmas(self, word: str, parts_of_speech: Any) -> list[Any]:
         """Returns the synonyms of all senses, in order and with duplicates."""
         return [
             lemma
@@ -97,7 +99,7 @@ class WordNet:
         ]
 
     @functools.lru_cache(maxsize=100_000)  # noqa: B019 (one instance)
-    def _lemmas(self, part_of_speech, offset):
+    def _lemmas(self, part_of_speech: Any, offset: Any) -> list[Any]:
         data = self._data[part_of_speech]
         fields = data[offset : data.index(b"\n", offset)].decode().split(" ")
         # Offset, file, type, hexadecimal count, then pairs of word and number.
@@ -106,7 +108,7 @@ class WordNet:
         return [word.partition("(")[0] for word in words]
 
 
-def _without_endings(forms, part_of_speech):
+def _without_endings(forms: Any, part_of_speech: Any) -> list[Any]:
     rules = [rule.split(":") for rule in _ENDINGS[part_of_speech].split()]
     return [
         form.removesuffix(old) + new
@@ -116,7 +118,7 @@ def _without_endings(forms, part_of_speech):
     ]
 
 
-def _read_index(path):
+def _read_index(path: Path) -> dict[Any, Any]:
     """Returns a dict from lemma to the offsets of its synsets."""
     index = {}
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -127,7 +129,7 @@ def _read_index(path):
     return index
 
 
-def _read_exceptions(path):
+def _read_exceptions(path: Path) -> dict[str, list[str]]:
     """Returns a dict from an inflected form to its base forms."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return {form: bases for form, *bases in map(str.split, lines)}

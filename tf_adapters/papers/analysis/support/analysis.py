@@ -3,7 +3,17 @@
 An analysis reads finished runs, makes a table, and draws it. It does not train.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.common.errors import UserError
+
+if TYPE_CHECKING:
+    import argparse
+
 
 # Dict from name to `Analysis`, filled by `register`.
 ANALYSES = {}
@@ -20,10 +30,10 @@ class Analysis:
     # or several, or "study_dir" for the folder of a study.
     reads = "model_dir"
 
-    def add_flags(self, parser):
+    def add_flags(self, parser: argparse.ArgumentParser) -> None:
         """Adds the analysis's own flags to an `argparse` parser."""
 
-    def table(self, options):
+    def table(self, options: Any) -> None:
         """Returns the results as a `pandas.DataFrame`.
 
         Args:
@@ -35,27 +45,27 @@ class Analysis:
         """
         raise NotImplementedError
 
-    def draw(self, table):
+    def draw(self, table: Any) -> None:
         """Returns a `matplotlib` figure of the table that `table` returned."""
         raise NotImplementedError
 
 
-def add_split(parser):
+def add_split(parser: argparse.ArgumentParser) -> None:
     """Adds the flag `--split`: the split that the metric is measured on."""
     parser.add_argument(
         "--split", choices=("validation", "test"), default="validation"
     )
 
 
-def names(text):
+def names(text: Any) -> list[Any]:
     """Splits a text at commas and returns the list of names."""
     return [name for name in text.split(",") if name]
 
 
-def register(name):
+def register(name: str) -> Callable[..., Any]:
     """Returns a decorator that registers an `Analysis` under a name."""
 
-    def decorate(cls):
+    def decorate(cls: Any) -> Any:
         if name in ANALYSES:
             raise UserError(f"There is an analysis `{name}` already.")
         ANALYSES[name] = cls()

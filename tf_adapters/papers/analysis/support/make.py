@@ -1,11 +1,16 @@
 """Runs an analysis and writes its table and picture."""
 
+from __future__ import annotations
+
 import argparse
+from collections.abc import Sequence
 import importlib
 import inspect
 import io
 from pathlib import Path
 import pkgutil
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common import own_files
 from tf_adapters.common.checks import check_known
@@ -16,8 +21,11 @@ from tf_adapters.papers import analysis
 from tf_adapters.papers.analysis import attack
 from tf_adapters.papers.analysis.support.analysis import ANALYSES
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def load_all():
+
+def load_all() -> None:
     """Imports every analysis, which registers it in `ANALYSES`."""
     with needs_extra("studies", "An analysis"):
         for package in (analysis, attack):
@@ -25,12 +33,12 @@ def load_all():
                 importlib.import_module(f"{package.__name__}.{module.name}")
 
 
-def summary(one):
+def summary(one: Any) -> str:
     """Returns the first line of an analysis's docstring."""
-    return inspect.getdoc(one).splitlines()[0]
+    return (inspect.getdoc(one) or "").partition("\n")[0]
 
 
-def make_parser(parser_class=argparse.ArgumentParser):
+def make_parser(parser_class: Any = argparse.ArgumentParser) -> Any:
     """Returns the parser of `tf-adapters analyse NAME`."""
     parser = parser_class(
         prog="tf-adapters analyse",
@@ -50,7 +58,7 @@ def make_parser(parser_class=argparse.ArgumentParser):
     return parser
 
 
-def _add_flags(parser, one):
+def _add_flags(parser: argparse.ArgumentParser, one: Any) -> None:
     flag, words = {
         "model_dir": ("--model_dir", "run folder"),
         "model_dirs": ("--model_dir", "run folders, separated by commas"),
@@ -72,11 +80,13 @@ def _add_flags(parser, one):
 
 
 class _Parser(argparse.ArgumentParser):
-    def error(self, message):
+    def error(self, message: str) -> None:
         raise ConfigError(f"{message[0].upper()}{message[1:]}.")
 
 
-def parse_options(name, flags, folders):
+def parse_options(
+    name: str, flags: dict[str, Any], folders: Sequence[Any]
+) -> Any:
     """Returns the options that an analysis's `table` takes.
 
     Args:
@@ -106,7 +116,7 @@ def parse_options(name, flags, folders):
     return options
 
 
-def write_table_csv(table, output):
+def write_table_csv(table: pd.DataFrame, output: Any) -> Path:
     """Writes a table as a CSV file; returns the path.
 
     Args:
@@ -119,7 +129,9 @@ def write_table_csv(table, output):
     return path
 
 
-def write_picture(one, table, output, ending="png"):
+def write_picture(
+    one: Any, table: Any, output: Any, ending: str = "png"
+) -> Path:
     """Draws an analysis's table; returns the path of the picture.
 
     Args:

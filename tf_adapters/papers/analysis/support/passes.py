@@ -1,11 +1,26 @@
 """Runs a trained model on a data set, for its outputs or its speed."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Iterator
 import time
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+    from tf_adapters.data.examples import Examples
+    from tf_adapters.models.adapter_model import AdapterModel
+    from tf_adapters.runs.experiment import Experiment
+    from tf_adapters.training.trainer import Trainer
 
-def probe_passes(experiment, rows, read):
+
+def probe_passes(
+    experiment: Experiment, rows: Any, read: Any
+) -> Iterator[tuple[Any, dict[str, Any], Any]]:
     """Computes the outputs of an experiment's encoder, including probes.
 
     Args:
@@ -22,7 +37,13 @@ def probe_passes(experiment, rows, read):
     )
 
 
-def encoder_passes(model, config, examples, read, **options):
+def encoder_passes(
+    model: AdapterModel,
+    config: Config,
+    examples: Examples,
+    read: Callable[..., Any],
+    **options: Any,
+) -> Iterator[tuple[Any, dict[str, Any], Any]]:
     """Computes the encoder's outputs in evaluation.
 
     Args:
@@ -45,7 +66,7 @@ def encoder_passes(model, config, examples, read, **options):
     from tf_adapters.models.encoder_model import as_sequences
 
     @tf.function(reduce_retracing=True)
-    def step(inputs):
+    def step(inputs: Any) -> Any:
         return read(model.encode(inputs, **options))
 
     plan = batch_plan.plan_evaluation(
@@ -56,7 +77,9 @@ def encoder_passes(model, config, examples, read, **options):
         yield features["indices"].numpy(), inputs, step(inputs)
 
 
-def compare_speeds(whole, smaller, turns):
+def compare_speeds(
+    whole: Any, smaller: Any, turns: int
+) -> tuple[Any, Any, Any]:
     """Returns the speed of a smaller model relative to the complete one.
 
     Args:
@@ -74,7 +97,7 @@ def compare_speeds(whole, smaller, turns):
     return median, low, high
 
 
-def _seconds(trainer, examples):
+def _seconds(trainer: Trainer, examples: Any) -> float:
     started = time.perf_counter()
     trainer.predict(examples)
     return time.perf_counter() - started

@@ -1,7 +1,18 @@
 """Panels and labels for the pictures of analyses, in the style of reports."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.report.drawing import make_figure
 from tf_adapters.report.drawing import styles
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    import pandas as pd
+
 
 # Labels for settings on an axis.
 _IN_WORDS = {
@@ -17,7 +28,9 @@ _IN_WORDS = {
 }
 
 
-def make_panels(table, column, **options):
+def make_panels(
+    table: pd.DataFrame, column: str, **options: Any
+) -> tuple[Figure, list[tuple[Any, Any, Any]]]:
     """Returns a figure with a panel for each value of a column.
 
     Args:
@@ -36,18 +49,18 @@ def make_panels(table, column, **options):
     ]
 
 
-def styled(groups):
+def styled(groups: Any) -> Iterator[tuple[Any, Any, dict[str, str]]]:
     """Yields the name, rows and style of each group of a `groupby`."""
     for (name, rows), style in zip(groups, styles(), strict=False):
         yield name, rows, style
 
 
-def in_words(setting):
+def in_words(setting: Any) -> Any:
     """Returns the label for a setting on an axis, by default its name."""
     return _IN_WORDS.get(setting, setting)
 
 
-def explain_bands(figure, runs):
+def explain_bands(figure: Any, runs: Any) -> None:
     """Adds a title that explains the bands, if lines have several runs.
 
     Args:

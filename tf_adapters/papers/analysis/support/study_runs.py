@@ -1,13 +1,15 @@
 """Loads the finished runs of a study as a table."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from tf_adapters.common.errors import UserError
 
 
-def load_study_runs(folder, columns=()):
+def load_study_runs(folder: Path, columns: Sequence[str] = ()) -> Any:
     """Returns the finished runs of a study's `runs.csv` as a `DataFrame`.
 
     Args:
@@ -37,7 +39,7 @@ def load_study_runs(folder, columns=()):
     return runs
 
 
-def run_folder(study_dir, row):
+def run_folder(study_dir: Path, row: dict[str, Any]) -> Path:
     """Returns the folder of a study's run.
 
     Args:

@@ -1,12 +1,20 @@
 """Loads finished runs for analyses, one at a time."""
 
+from collections.abc import Iterable
 import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 import pandas as pd
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.papers.analysis.support.analysis import Analysis
+
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+    from tf_adapters.runs.experiment import Experiment
+    from tf_adapters.tasks.task import Task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,18 +29,18 @@ class TrainedRun:
     """
 
     folder: Path
-    config: object
-    task: object
-    rows: dict
+    config: "Config"
+    task: "Task"
+    rows: dict[str, list[dict[str, Any]]]
 
     @property
-    def label(self):
+    def label(self) -> Any:
         """Label in pictures: the name of the method."""
         from tf_adapters import methods
 
         return methods.name_of(self.config.method)
 
-    def experiment(self, **changes):
+    def experiment(self, **changes: Any) -> "Experiment":
         """Returns the `Experiment` of the trained adapter.
 
         Args:
@@ -44,7 +52,7 @@ class TrainedRun:
         return Experiment(config, self.task, self.folder / "adapter")
 
 
-def load_run(folder):
+def load_run(folder: Path) -> "TrainedRun":
     """Returns the `TrainedRun` in a folder.
 
     Raises:
@@ -71,13 +79,13 @@ class RunsAnalysis(Analysis):
     # Columns of the table. The first one is the run's folder.
     columns = ("run",)
 
-    def table(self, options):
+    def table(self, options: Any) -> pd.DataFrame:
         rows = []
         for folder in options.folders:
             run = load_run(folder)
             rows += [(str(folder), *row) for row in self.rows(run, options)]
         return pd.DataFrame(rows, columns=self.columns)
 
-    def rows(self, run, options):
+    def rows(self, run: Any, options: Any) -> Iterable[tuple[Any, ...]]:
         """Returns the rows of a `TrainedRun`, without the first column."""
         raise NotImplementedError

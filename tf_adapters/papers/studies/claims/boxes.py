@@ -1,13 +1,28 @@
 """Finds the boxes of runs whose spreads a claim compares."""
 
+from __future__ import annotations
+
 import collections
+from collections.abc import Sequence
 import json
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.papers.studies.claims import claim_pairs
 from tf_adapters.papers.studies.claims import spreads
 
+if TYPE_CHECKING:
+    from tf_adapters.launch.planned_run import Run
+    from tf_adapters.papers.studies.grid.claim import Claim
 
-def find_boxes(claim, runs, rows, split, select_over=()):
+
+def find_boxes(
+    claim: Claim,
+    runs: Sequence[Run],
+    rows: Any,
+    split: Any,
+    select_over: Sequence[Any] = (),
+) -> list[Any]:
     """Returns the pairs of boxes that a claim about spreads compares.
 
     The runs of a box differ only in the settings in `claim.spreads`. Both boxes
@@ -42,7 +57,7 @@ def find_boxes(claim, runs, rows, split, select_over=()):
     ]
 
 
-def _boxes(rows, keys, split):
+def _boxes(rows: Any, keys: Any, split: Any) -> Any:
     boxes = collections.defaultdict(list)
     for row in rows:
         values = {key: row.get(key) for key in sorted(keys)}

@@ -1,10 +1,15 @@
 """Finds the pairs of runs that a claim compares."""
 
+from __future__ import annotations
+
 import collections
+from collections.abc import Sequence
 import functools
 import hashlib
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +21,13 @@ from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
 from tf_adapters.tasks import languages
 
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+    from tf_adapters.launch.planned_run import Run
+    from tf_adapters.papers.studies.grid.claim import Claim
 
-def folder_of_row(folder, row):
+
+def folder_of_row(folder: Path, row: dict[str, Any]) -> Path:
     """Returns the folder of a run, or of one task in a run with several tasks.
 
     Args:
@@ -29,7 +39,12 @@ def folder_of_row(folder, row):
     return earlier_runs.folder_of_task(path, row["task"])
 
 
-def match_runs(claim, runs, rows, select_over=()):
+def match_runs(
+    claim: Claim,
+    runs: Sequence[Run],
+    rows: Any,
+    select_over: Sequence[Any] = (),
+) -> list[Any]:
     """Returns a claim's pairs of rows as tuples `(setting, higher, lower)`.
 
     Both rows of a pair have the same value for every key that the claim does
@@ -62,7 +77,7 @@ def match_runs(claim, runs, rows, select_over=()):
     return found
 
 
-def side_rows(claim, wanted, runs, rows):
+def side_rows(claim: Any, wanted: Any, runs: Any, rows: Any) -> list[Any]:
     settings = {run.id: run.settings for run in runs}
     wanted = {**(claim.where or {}), **wanted}
     return [
@@ -74,25 +89,27 @@ def side_rows(claim, wanted, runs, rows):
     ]
 
 
-def _index(rows, keys):
+def _index(rows: Any, keys: Any) -> Any:
     index = collections.defaultdict(list)
     for row in rows:
         index[_values(row, keys)].append(row)
     return index
 
 
-def _values(row, keys):
+def _values(row: Any, keys: Any) -> Any:
     return json.dumps([row[key] for key in keys], default=str)
 
 
-def _setting(names, others, high, low):
+def _setting(names: Any, others: Any, high: Any, low: Any) -> Any:
     """Returns a key of the settings of both rows, except the seed."""
     keys = [key for key in dict.fromkeys((*names, *others)) if key != "seed"]
     values = [[key, high.get(key), low.get(key)] for key in keys]
     return json.dumps(values, default=str)
 
 
-def predicted_pairs(matched, runs, folder, split):
+def predicted_pairs(
+    matched: Any, runs: Sequence[Run], folder: Path, split: Any
+) -> list[Any] | None:
     """Returns `statistics.Pair`s, or `None` if any predictions are missing.
 
     Two sets of examples count as the same set if their targets are equal, such
@@ -111,10 +128,11 @@ def predicted_pairs(matched, runs, folder, split):
         parts = _parts(high, by_id[high["run"]].config, split)
         sample = _sample(setting, high, low, by_id)
         for part, metric in parts:
-            both = [
+            found = [
                 load(folder_of_row(folder, row), part) for row in (high, low)
             ]
-            if None in both:
+            both = [one for one in found if one is not None]
+            if len(both) < len(found):
                 return None
             first, second = (one.compared["target"] for one in both)
             if first != second:
@@ -134,7 +152,7 @@ def predicted_pairs(matched, runs, folder, split):
     return pairs
 
 
-def differences(matched, runs, split):
+def differences(matched: Any, runs: Sequence[Run], split: Any) -> list[Any]:
     """Returns a `statistics.Difference` for each pair of runs.
 
     Args:
@@ -153,7 +171,7 @@ def differences(matched, runs, split):
     ]
 
 
-def _sample(setting, high, low, by_id):
+def _sample(setting: Any, high: Any, low: Any, by_id: Any) -> dict[str, Any]:
     """Returns which pairs vary together, see `statistics.Pair`."""
     return {
         "group": _group(setting, by_id[high["run"]], by_id[low["run"]]),
@@ -161,7 +179,7 @@ def _sample(setting, high, low, by_id):
     }
 
 
-def _group(setting, high, low):
+def _group(setting: Any, high: Any, low: Any) -> Any:
     """Returns a key that is equal for settings whose pairs share runs.
 
     Such settings differ in values that only one side has (several sizes
@@ -177,7 +195,7 @@ def _group(setting, high, low):
     )
 
 
-def _parts(row, config, split):
+def _parts(row: Any, config: Config, split: Any) -> list[Any]:
     """Returns the stored splits over which a run's value is averaged.
 
     Returns:
@@ -190,7 +208,8 @@ def _parts(row, config, split):
         stored = metric not in ("mean_metric", "loss")
         stored = stored and kind != "method_report"
         return [(split, metric)] if stored else []
-    task = config_task.declared_task(config_task.by_task(config)[row["task"]])
+    own = config_task.by_task(config)[row["task"]]
+    task: Any = config_task.declared_task(own)
     found = [
         key.removeprefix("transfer/")
         for key in row
@@ -198,13 +217,13 @@ def _parts(row, config, split):
         and key.removeprefix("transfer/") not in languages.AVERAGES
     ]
     if name in languages.AVERAGES:
-        one_hot = dict(zip(found, np.eye(len(found)), strict=True))
-        shares = languages.averages(one_hot, task.languages)[name]
+        one_hot: Any = dict(zip(found, np.eye(len(found)), strict=True))
+        shares: Any = languages.averages(one_hot, task.languages)[name]
         found = [one for one, share in zip(found, shares, strict=True) if share]
     else:
         found = [name]
     return [(f"transfer/{one}", task.metrics[0]) for one in found]
 
 
-def _digest(targets):
+def _digest(targets: Any) -> Any:
     return hashlib.sha256(json.dumps(targets).encode()).hexdigest()

@@ -1,6 +1,9 @@
 """Judges a paper's claims by measured differences, see `verdicts`."""
 
+from collections.abc import Sequence
 import dataclasses
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.papers.studies.claims import boxes
 from tf_adapters.papers.studies.claims import claim_pairs
@@ -11,6 +14,13 @@ from tf_adapters.papers.studies.claims import statistics
 from tf_adapters.papers.studies.claims import verdicts
 from tf_adapters.papers.studies.claims.comparison import Comparison
 from tf_adapters.papers.studies.claims.comparison import holm
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tf_adapters.launch.planned_run import Run
+    from tf_adapters.papers.studies.grid.declaration import Study
+
 
 _RATE = "train.learning_rate"
 
@@ -38,7 +48,13 @@ class Verdict:
     printed: float | None = None
 
 
-def judge(study, runs, rows, folder, tables):
+def judge(
+    study: "Study",
+    runs: "Sequence[Run]",
+    rows: list[dict[str, Any]],
+    folder: "Path",
+    tables: dict[str, Any],
+) -> list[Any]:
     """Returns a `Verdict` on each claim of a study.
 
     Args:
@@ -63,7 +79,14 @@ def judge(study, runs, rows, folder, tables):
     ]
 
 
-def _measured(claim, study, runs, rows, folder, tables):
+def _measured(
+    claim: Any,
+    study: "Study",
+    runs: Any,
+    rows: Any,
+    folder: "Path",
+    tables: Any,
+) -> "Verdict":
     """Returns a `Verdict` that has a word only if nothing can be measured."""
     reason = (claim.not_testable or {}).get(study.form)
     if reason is not None:
@@ -81,7 +104,7 @@ def _measured(claim, study, runs, rows, folder, tables):
     return Verdict(claim, "", "", comparison, p)
 
 
-def _narrow(claim, runs):
+def _narrow(claim: Any, runs: Any) -> Any:
     """Drops a claim's values that no run has."""
     return dataclasses.replace(
         claim,
@@ -90,7 +113,7 @@ def _narrow(claim, runs):
     )
 
 
-def _narrow_side(side, runs):
+def _narrow_side(side: Any, runs: Any) -> dict[str, Any]:
     narrowed = dict(side)
     for key, values in side.items():
         if isinstance(values, list):
@@ -100,7 +123,7 @@ def _narrow_side(side, runs):
     return narrowed
 
 
-def _of_figure(claim, runs, paths):
+def _of_figure(claim: Any, runs: Any, paths: Any) -> Comparison | str:
     """Returns a `Comparison`, or a text with the reason why there is none."""
     if not paths:
         return f"the figure `{claim.of}` was not made"
@@ -111,7 +134,9 @@ def _of_figure(claim, runs, paths):
     return statistics.compare_pairs(differences)
 
 
-def _of_runs(claim, study, runs, rows, folder):
+def _of_runs(
+    claim: Any, study: "Study", runs: Any, rows: Any, folder: "Path"
+) -> Comparison | str:
     """Returns a `Comparison`, or a text with the reason why there is none."""
     split = study.report.split
     rows = [row for row in rows if row[split] is not None]
@@ -136,7 +161,14 @@ def _of_runs(claim, study, runs, rows, folder):
     )
 
 
-def _decided(measured, corrected_p, number, study, runs, rows):
+def _decided(
+    measured: Any,
+    corrected_p: Any,
+    number: Any,
+    study: "Study",
+    runs: Any,
+    rows: Any,
+) -> Any:
     """Returns a verdict on a claim whose comparison and p are known."""
     claim, comparison = measured.claim, measured.comparison
     sides = _rows_of_sides(claim, runs, rows)
@@ -159,7 +191,7 @@ def _decided(measured, corrected_p, number, study, runs, rows):
     )
 
 
-def _rows_of_sides(claim, runs, rows):
+def _rows_of_sides(claim: Any, runs: Any, rows: Any) -> list[Any]:
     """Returns the rows of both sides.
 
     Of a figure's claim, they are the rows of the runs that have the settings
@@ -174,7 +206,9 @@ def _rows_of_sides(claim, runs, rows):
     return [claim_pairs.side_rows(of_runs, side, runs, rows) for side in sides]
 
 
-def _untuned_rates(sides, study, runs):
+def _untuned_rates(
+    sides: Any, study: "Study", runs: Any
+) -> tuple[Any, ...] | None:
     """Returns each side's learning rates, or `None` if the study varies it."""
     if _RATE in study.select_over or any(_RATE in run.point for run in runs):
         return None
@@ -183,12 +217,12 @@ def _untuned_rates(sides, study, runs):
     return tuple(found) if all(found) else None
 
 
-def claim_rows(found):
+def claim_rows(found: Any) -> list[Any]:
     """Returns the rows of `claims.csv`, a dict for each `Verdict`."""
     return [_row(verdict) for verdict in found]
 
 
-def _row(verdict):
+def _row(verdict: Any) -> dict[str, Any]:
     claim, comparison = verdict.claim, verdict.comparison
     row = {
         "says": claim.says,
@@ -216,7 +250,7 @@ def _row(verdict):
     }
 
 
-def _known(number):
+def _known(number: Any) -> Any | None:
     return None if number != number else number
 
 

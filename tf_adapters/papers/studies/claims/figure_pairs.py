@@ -1,12 +1,24 @@
 """Finds the pairs of rows that a claim compares in a figure's table."""
 
+from __future__ import annotations
+
+from collections.abc import Collection
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
 from tf_adapters.papers.studies.claims.statistics import Difference
 
+if TYPE_CHECKING:
+    from tf_adapters.papers.studies.grid.claim import Claim
 
-def figure_differences(claim, paths, keys):
+
+def figure_differences(
+    claim: Claim, paths: Sequence[Any], keys: Collection[str]
+) -> Any:
     """Returns the differences of a claim about a figure's tables.
 
     Two rows, one of each side, form a pair if they agree in all columns that
@@ -50,7 +62,9 @@ def figure_differences(claim, paths, keys):
     )
 
 
-def _by_runs(differences, columns, names):
+def _by_runs(
+    differences: dict[str, Any], columns: Sequence[str], names: Sequence[str]
+) -> list[Any]:
     """Returns the mean difference of each pair of runs, a `Difference`.
 
     Args:
@@ -72,14 +86,14 @@ def _by_runs(differences, columns, names):
     ]
 
 
-def _without_seed(run, names):
+def _without_seed(run: Any, names: Any) -> tuple[Any, ...]:
     """Returns a run's setting. Without `names`, all runs have the same one."""
     return tuple(
         value for name, value in zip(names, run, strict=False) if name != "seed"
     )
 
 
-def _has(wanted, table):
+def _has(wanted: Any, table: Any) -> np.ndarray:
     """Returns whether each row has the wanted values."""
     found = np.ones(len(table), bool)
     for key, values in wanted.items():
@@ -92,14 +106,16 @@ def _has(wanted, table):
     return found
 
 
-def _number(text):
+def _number(text: Any) -> float | None:
     try:
         return float(text)
     except ValueError:
         return None
 
 
-def _pair_columns(sides, compared, keys):
+def _pair_columns(
+    sides: Any, compared: Collection[str], keys: Collection[str]
+) -> list[Any]:
     """Returns the columns in which both rows of a pair must agree."""
     first, second = sides
     both = pd.concat(sides)
@@ -112,13 +128,16 @@ def _pair_columns(sides, compared, keys):
     ]
 
 
-def _is_measured(column):
+def _is_measured(column: Any) -> bool:
     """Returns whether a column holds numbers with decimals, unlike keys."""
-    numbers = [_number(value) for value in column if value]
-    return None not in numbers and any(not n.is_integer() for n in numbers)
+    cells = [value for value in column if value]
+    numbers = [n for n in map(_number, cells) if n is not None]
+    return len(numbers) == len(cells) and any(
+        not n.is_integer() for n in numbers
+    )
 
 
-def _means(side, keys, value):
+def _means(side: Any, keys: Any, value: Any) -> dict[Any, Any]:
     """Returns a dict from values of the keys to the mean of matching rows."""
     groups = {}
     rows = map(tuple, side[keys].to_numpy().tolist())

@@ -6,11 +6,16 @@ each sample has each example. It returns the metric of each sample,
 `(samples,)`, equal to `tf_adapters.heads.metrics` for the repeated examples.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from seqeval.metrics.sequence_labeling import get_entities
 
 
-def by_repetition(score, compared):
+def by_repetition(
+    score: Callable[..., Any], compared: dict[str, Any]
+) -> Callable[..., Any]:
     """Returns the function for any metric. It computes samples one by one.
 
     Args:
@@ -19,7 +24,7 @@ def by_repetition(score, compared):
         compared: Dict of lists that have an entry for each example.
     """
 
-    def metric(counts):
+    def metric(counts: np.ndarray) -> np.ndarray:
         indices = [np.repeat(np.arange(len(row)), row) for row in counts]
         return np.array(
             [
@@ -31,33 +36,33 @@ def by_repetition(score, compared):
     return metric
 
 
-def mean(values):
+def mean(values: Any) -> Callable[..., Any]:
     """Returns the function for a mean over examples."""
     return ratio(values, np.ones(len(values)))
 
 
-def ratio(numerators, denominators):
+def ratio(numerators: Any, denominators: Any) -> Callable[..., Any]:
     """Returns the function for a ratio of two sums over examples."""
     numerators, denominators = np.array([numerators, denominators], "float64")
     return lambda counts: _divide(counts @ numerators, counts @ denominators)
 
 
-def accuracy(targets, predicted):
+def accuracy(targets: Any, predicted: Any) -> Callable[..., Any]:
     """See `metrics.accuracy`. Micro F1 equals accuracy."""
     return mean(np.equal(targets, predicted))
 
 
-def f1(targets, predicted):
+def f1(targets: Any, predicted: Any) -> Callable[..., Any]:
     """See `metrics.f1`."""
     right = np.equal(targets, 1) & np.equal(predicted, 1)
     return ratio(2 * right, np.equal(targets, 1) + 0 + np.equal(predicted, 1))
 
 
-def macro_f1(targets, predicted):
+def macro_f1(targets: Any, predicted: Any) -> Callable[..., Any]:
     """See `metrics.macro_f1`. The mean is over the classes in each sample."""
     targets, predicted = _one_hot(targets, predicted)
 
-    def metric(counts):
+    def metric(counts: np.ndarray) -> Any:
         both = counts @ (targets + predicted)
         f1s = _divide(2 * counts @ (targets * predicted), both)
         return f1s.sum(axis=-1) / (both > 0).sum(axis=-1)
@@ -65,12 +70,12 @@ def macro_f1(targets, predicted):
     return metric
 
 
-def matthews(targets, predicted):
+def matthews(targets: Any, predicted: Any) -> Callable[..., Any]:
     """See `metrics.matthews`. Uses Gorodkin's form for many classes."""
     targets, predicted = _one_hot(targets, predicted)
     right = (targets * predicted).sum(axis=-1)
 
-    def metric(counts):
+    def metric(counts: np.ndarray) -> Any:
         count = counts.sum(axis=-1)
         of_targets, of_predicted = counts @ targets, counts @ predicted
         covariance = (counts @ right) * count
@@ -84,24 +89,24 @@ def matthews(targets, predicted):
     return metric
 
 
-def pearson(targets, predicted):
+def pearson(targets: Any, predicted: Any) -> Callable[..., Any]:
     """See `metrics.pearson`."""
     x, y = (np.asarray(v, "float64") for v in (targets, predicted))
     x, y = x - x.mean(), y - y.mean()
     return lambda counts: _correlation(counts, x, y)
 
 
-def spearman(targets, predicted):
+def spearman(targets: Any, predicted: Any) -> Callable[..., Any]:
     """See `metrics.spearman`. Ranks are computed within each sample."""
 
-    def metric(counts):
+    def metric(counts: np.ndarray) -> Any:
         x, y = (_ranks(counts, values) for values in (targets, predicted))
         return _correlation(counts, x, y)
 
     return metric
 
 
-def sampled_tag_accuracy(targets, predicted):
+def sampled_tag_accuracy(targets: Any, predicted: Any) -> Callable[..., Any]:
     """See `metrics.tag_accuracy`, and `entities` for the arguments."""
     right = [
         sum(np.sum(np.equal(*part)) for part in zip(*rows, strict=True))
@@ -110,7 +115,7 @@ def sampled_tag_accuracy(targets, predicted):
     return ratio(right, [sum(map(len, row)) for row in targets])
 
 
-def entities(name, targets, predicted):
+def entities(name: str, targets: Any, predicted: Any) -> Callable[..., Any]:
     """Returns the function for F1, precision or recall of entities.
 
     Args:
@@ -133,7 +138,7 @@ def entities(name, targets, predicted):
     return ratio(*whole[name])
 
 
-def _count_entities(targets, predicted):
+def _count_entities(targets: Any, predicted: Any) -> np.ndarray:
     """Counts a sentence's correct, predicted and gold entities."""
     counts = np.zeros(3, int)
     for one, other in zip(targets, predicted, strict=True):
@@ -142,7 +147,9 @@ def _count_entities(targets, predicted):
     return counts
 
 
-def multilabel_f1(average, targets, predicted):
+def multilabel_f1(
+    average: Any, targets: np.ndarray, predicted: Any
+) -> Callable[..., Any]:
     """Returns the function for F1 with any number of classes per example.
 
     Args:
@@ -161,7 +168,7 @@ def multilabel_f1(average, targets, predicted):
     )
 
 
-def _divide(numerator, denominator):
+def _divide(numerator: Any, denominator: Any) -> np.ndarray:
     """Returns a quotient, with 0 for 0 divided by 0."""
     return np.divide(
         numerator,
@@ -171,14 +178,14 @@ def _divide(numerator, denominator):
     )
 
 
-def _one_hot(*arrays):
+def _one_hot(*arrays: Any) -> list[Any]:
     classes = np.unique(np.concatenate(arrays))
     return [
         (np.asarray(v)[:, None] == classes).astype("float64") for v in arrays
     ]
 
 
-def _correlation(counts, x, y):
+def _correlation(counts: np.ndarray, x: Any, y: Any) -> np.ndarray:
     """Returns each sample's correlation of `x` and `y`.
 
     They are `(examples,)`, or `(samples, examples)` if samples differ in them.
@@ -189,14 +196,14 @@ def _correlation(counts, x, y):
     return _divide((counts * x * y).sum(-1), np.sqrt(spreads[0] * spreads[1]))
 
 
-def _spread(counts, values):
+def _spread(counts: np.ndarray, values: Any) -> np.ndarray:
     """Returns sums of squares, 0 where they are only rounding errors."""
     squares = (counts * values**2).sum(-1)
     rounding = 1e-20 * np.max(values**2) * counts.sum(-1)
     return np.where(squares > rounding, squares, 0.0)
 
 
-def _ranks(counts, values):
+def _ranks(counts: np.ndarray, values: Any) -> np.ndarray:
     """Returns each example's mean rank within each sample."""
     values = np.asarray(values)
     order = np.argsort(values, kind="stable")

@@ -1,5 +1,11 @@
 """Computes a metric of stored predictions for many samples of the rows."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters import heads
 from tf_adapters.heads import metrics
 from tf_adapters.heads import span_metrics
@@ -11,8 +17,11 @@ from tf_adapters.heads.vector_head import ValueHead
 from tf_adapters.papers.studies.claims import resampling
 from tf_adapters.runs import predictions
 
+if TYPE_CHECKING:
+    from tf_adapters.runs.predictions import Predictions
 
-def sampled_metric(stored, name):
+
+def sampled_metric(stored: Predictions, name: str) -> Any:
     """Returns a function that computes a metric of samples of the rows.
 
     Args:
@@ -33,7 +42,9 @@ def sampled_metric(stored, name):
         )
 
 
-def sampled_metric_of_head(head, name, compared):
+def sampled_metric_of_head(
+    head: Any, name: str, compared: dict[str, Any]
+) -> Any:
     """Returns the function that `sampled_metric` returns, for a head's class.
 
     Args:
@@ -42,26 +53,29 @@ def sampled_metric_of_head(head, name, compared):
         compared: See `Head.compare`.
     """
     # A head with its own `score` may define another metric with this name.
-    fast = _FAST.get(getattr(head.score, "__func__", None))
+    score: Any = getattr(head.score, "__func__", None)
+    fast = _FAST.get(score)
     function = fast and fast(name, compared)
     return function or resampling.by_repetition(
         lambda some: head.score([name], some)[name], compared
     )
 
 
-def _of_values(name, compared):
+def _of_values(name: str, compared: dict[str, Any]) -> Any:
     function = _VALUES.get(name)
     return function and function(*metrics.both(compared))
 
 
-def _of_label_sets(name, compared):
+def _of_label_sets(
+    name: str, compared: dict[str, Any]
+) -> Callable[..., Any] | str | None:
     average = {"micro_f1": "micro", "macro_f1": "macro"}.get(name)
     return average and resampling.multilabel_f1(
         average, *metrics.both(compared)
     )
 
 
-def _of_tags(name, compared):
+def _of_tags(name: str, compared: dict[str, Any]) -> Callable[..., Any] | None:
     if name not in metrics.TAGGING_METRICS:
         return None
     gold, predicted = (
@@ -73,7 +87,9 @@ def _of_tags(name, compared):
     return resampling.entities(name, gold, predicted)
 
 
-def _of_answers(name, compared):
+def _of_answers(
+    name: str, compared: dict[str, Any]
+) -> Callable[..., Any] | None:
     if name not in span_metrics.SPAN_METRICS:
         return None
     return resampling.mean(span_metrics.of_each(name, *metrics.both(compared)))

@@ -11,7 +11,13 @@ the small number of seeds (docs/studies.md).
 """
 
 import collections
+from collections.abc import Callable
+from collections.abc import Hashable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -35,9 +41,9 @@ class Difference:
     """
 
     value: float
-    setting: object = None
-    group: object = None
-    sample: object = None
+    setting: Hashable = None
+    group: Hashable = None
+    sample: Hashable = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,20 +64,22 @@ class Pair:
             their seed. `None` if each pair varies independently.
     """
 
-    setting: object
-    examples: object
+    setting: Hashable
+    examples: Hashable
     count: int
-    high: object
-    low: object
-    group: object = None
-    sample: object = None
+    high: Callable[[np.ndarray], np.ndarray]
+    low: Callable[[np.ndarray], np.ndarray]
+    group: Hashable = None
+    sample: Hashable = None
 
-    def differences(self, counts):
+    def differences(self, counts: np.ndarray) -> Any:
         """Returns the difference for each draw."""
         return self.high(counts) - self.low(counts)
 
 
-def bootstrap(pairs, draws=2000, seed=0):
+def bootstrap(
+    pairs: Sequence[Any], draws: int = 2000, seed: int = 0
+) -> Comparison:
     """Returns the `Comparison` of pairs whose predictions are stored.
 
     The difference is the mean over settings of the mean over their seeds. Its
@@ -95,7 +103,7 @@ def bootstrap(pairs, draws=2000, seed=0):
     difference = float(np.dot(weights, whole))
     sets = {pair.examples: pair.count for pair in pairs}
     drawn = _draw(pairs, weights, sets, draws, np.random.default_rng(seed))
-    parts = [(np.var(drawn, ddof=1), sum(sets.values()) - len(sets))]
+    parts: list[Any] = [(np.var(drawn, ddof=1), sum(sets.values()) - len(sets))]
     parts += _of_seeds(pairs, np.multiply(weights, whole))
     error, freedom = add_variances(parts)
     return Comparison(
@@ -110,18 +118,20 @@ def bootstrap(pairs, draws=2000, seed=0):
     )
 
 
-def _sample(number, pair):
+def _sample(number: Any, pair: Any) -> Any:
     return number if pair.sample is None else pair.sample
 
 
-def _least_seeds(pairs):
+def _least_seeds(pairs: Iterable[Any]) -> Any:
     samples = collections.defaultdict(set)
     for number, pair in enumerate(pairs):
         samples[pair.setting].add(_sample(number, pair))
     return min(map(len, samples.values()))
 
 
-def _draw(pairs, weights, sets, draws, generator):
+def _draw(
+    pairs: Iterable[Any], weights: Any, sets: Any, draws: int, generator: Any
+) -> np.ndarray:
     """Returns the difference in each bootstrap sample."""
     drawn = np.zeros(draws)
     for examples, count in sets.items():
@@ -139,7 +149,7 @@ def _draw(pairs, weights, sets, draws, generator):
     return drawn
 
 
-def _counts(draws, count, generator):
+def _counts(draws: int, count: Any, generator: Any) -> Any:
     """Returns how often each bootstrap sample has each example."""
     places = generator.integers(count, size=(draws, count))
     places += count * np.arange(draws)[:, None]
@@ -147,7 +157,7 @@ def _counts(draws, count, generator):
     return counts.reshape(draws, count)
 
 
-def _of_seeds(pairs, shares):
+def _of_seeds(pairs: Sequence[Any], shares: Any) -> Iterator[Any]:
     """Yields the variance and degrees of freedom that each group adds.
 
     Args:
@@ -164,7 +174,7 @@ def _of_seeds(pairs, shares):
             yield variance, len(sums) - 1
 
 
-def compare_pairs(pairs):
+def compare_pairs(pairs: Sequence[Any]) -> Comparison:
     """Returns the `Comparison` of pairs without stored predictions.
 
     The difference is the mean over settings of the mean over their samples, as

@@ -1,10 +1,16 @@
 """Applies a study's reduced forms, and settings from the command line."""
 
 import dataclasses
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.papers.studies.grid import report_keys
 from tf_adapters.papers.studies.grid.settings import refuse_both
 from tf_adapters.papers.studies.grid.settings import settings_of
+
+if TYPE_CHECKING:
+    from tf_adapters.papers.studies.grid.declaration import Study
+
 
 # Names of the forms. Each is a key of the file and a flag.
 BLOCKS = ("small", "two_cores")
@@ -30,7 +36,11 @@ class Block:
     report: dict = dataclasses.field(default_factory=dict)
 
 
-def with_block(study, block=None, flags=None):
+def with_block(
+    study: "Study",
+    block: Block | None = None,
+    flags: dict[str, Any] | None = None,
+) -> Any:
     """Returns a study with the settings of a block and of flags applied.
 
     Args:
@@ -63,7 +73,7 @@ def with_block(study, block=None, flags=None):
     return report_keys.with_report_rows(study)
 
 
-def _with_grids(study, block):
+def _with_grids(study: "Study", block: Any) -> Any:
     """Replaces a study's grids by those of a block, which override `where`."""
     axes = {key for grid in block.grids for key in grid}
     where = [
@@ -75,7 +85,7 @@ def _with_grids(study, block):
     )
 
 
-def _cut(axes, block):
+def _cut(axes: Any, block: Any) -> dict[str, Any]:
     cut = {}
     for key, values in axes.items():
         value = block.get(key, values)

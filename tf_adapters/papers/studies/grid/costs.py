@@ -10,14 +10,22 @@ For two cores, operations are divided by measured speeds; for an accelerator, by
 a stated fraction of the speed that its maker specifies.
 """
 
+from collections.abc import Sequence
 import dataclasses
 import math
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters import methods
 from tf_adapters.config import task as config_task
 from tf_adapters.launch import member_plan
 from tf_adapters.launch import planned_run
 from tf_adapters.papers.studies.grid import known_sizes
+
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+    from tf_adapters.launch.planned_run import Run
+
 
 # Operations per second on two cores in float32, computed from the examples per
 # second in docs/results.md (MiniLM, Houlsby 64). SST-2 with 13.1 tokens: 94 in
@@ -56,7 +64,7 @@ class Cost:
     unknown: tuple
 
 
-def cost_of(runs):
+def cost_of(runs: "Sequence[Run]") -> "Cost":
     """Returns the `Cost` of a study's runs.
 
     Includes the training of a fusion's members. A member counts once, and not
@@ -83,7 +91,7 @@ def cost_of(runs):
     return Cost(len(runs), seconds, operations / _ACCELERATOR, tuple(unknown))
 
 
-def _unknown(config):
+def _unknown(config: "Config") -> list[Any]:
     """Returns the names of a run's tasks and encoder whose size is unknown."""
     names = [
         task
@@ -97,13 +105,13 @@ def _unknown(config):
     return names
 
 
-def operations_of(config):
+def operations_of(config: "Config") -> tuple[Any, Any]:
     """Returns the numbers of operations for a run's training and evaluation.
 
     Args:
         config: `Config` whose task and encoder have known sizes.
     """
-    encoder = known_sizes.encoder_size(config.encoder)
+    encoder: Any = known_sizes.encoder_size(config.encoder)
     training = evaluation = 0.0
     own = config_task.by_task(config).values()
     examples = sum(_rows(one)["train"] for one in own)
@@ -120,7 +128,7 @@ def operations_of(config):
     return factor * encoder.weights * training, 2 * encoder.weights * evaluation
 
 
-def _rows(config):
+def _rows(config: "Config") -> dict[str, int]:
     """Returns a dict from split to the number of a task's examples."""
     size, data = known_sizes.TASKS[config.task], config.data
     task = config_task.declared_task(config)
@@ -149,24 +157,24 @@ def _rows(config):
     return rows
 
 
-def _tokens(config):
+def _tokens(config: "Config") -> float:
     """Returns the number of tokens of an example, after truncation."""
     size = known_sizes.TASKS[config.task]
     return size.texts * min(size.tokens, config.data.max_length)
 
 
-def _steps(train, examples):
+def _steps(train: Any, examples: Any) -> Any:
     steps = train.epochs * math.ceil(examples / train.batch_size)
     return min(steps, train.max_steps or steps)
 
 
-def _validations(train, steps):
+def _validations(train: Any, steps: Any) -> Any:
     if train.validate_every_steps:
         return steps // train.validate_every_steps
     return train.epochs
 
 
-def _factor(method, encoder):
+def _factor(method: Any, encoder: Any) -> Any:
     """Returns the number of training operations per weight and token."""
     name = methods.name_of(method)
     if name in _HEAD:

@@ -24,6 +24,7 @@ A study has these keys:
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.checks import check_known
@@ -106,7 +107,7 @@ class _Where:
     set: dict
 
 
-def find_study(name):
+def find_study(name: str) -> Any:
     """Finds the YAML file of a study by its name or path."""
     for path in (STUDIES / f"{name}.yaml", Path(name)):
         if path.is_file():
@@ -119,7 +120,7 @@ def find_study(name):
     return None
 
 
-def read_study(path):
+def read_study(path: Path) -> tuple[Any, dict[Any, Any]]:
     """Returns the `Study` in a YAML file, and its blocks.
 
     The blocks are a dict from "small" and "two_cores", if the file has them, to
@@ -152,7 +153,7 @@ def read_study(path):
     )
 
 
-def _grids(grid):
+def _grids(grid: Any) -> Any:
     grids = [grid] if isinstance(grid, dict) else grid
     if not grids:
         raise ConfigError(
@@ -162,13 +163,13 @@ def _grids(grid):
     return grids
 
 
-def _axes_of(grids, common, base):
+def _axes_of(grids: Any, common: Any, base: Any) -> tuple[list[Any], list[Any]]:
     """Returns the axes of each grid, and all keys to select over."""
     axes, selected = zip(*(_grid(g, common, base) for g in grids), strict=True)
     return list(axes), list(dict.fromkeys(key for s in selected for key in s))
 
 
-def _grid(entry, common, base):
+def _grid(entry: Any, common: Any, base: Any) -> tuple[dict[str, Any], Any]:
     """Returns all axes of a grid, and the axes to select over."""
     check_mapping(entry)
     own = {k: v for k, v in entry.items() if k != "select_over"}
@@ -182,7 +183,7 @@ def _grid(entry, common, base):
     return {**axes, **selected}, selected
 
 
-def _block(values):
+def _block(values: Any) -> Block:
     check_mapping(values)
     apart = ("grid", "where", "report")
     settings = {k: v for k, v in values.items() if k not in apart}
@@ -201,7 +202,7 @@ def _block(values):
     return Block(settings, grids, selected, where, report)
 
 
-def _axes(grid):
+def _axes(grid: Any) -> Any:
     axes = settings_of(grid)
     for key, values in axes.items():
         if not isinstance(values, list) or not values:
@@ -213,7 +214,7 @@ def _axes(grid):
     return axes
 
 
-def _entries_of_where(where):
+def _entries_of_where(where: Any) -> list[Any]:
     """Returns the entries of `where`, or an empty list if it is missing."""
     if not isinstance(where, list | None):
         raise ConfigError(
@@ -223,7 +224,7 @@ def _entries_of_where(where):
     return [_where(entry) for entry in where or []]
 
 
-def _where(entry):
+def _where(entry: Any) -> tuple[Any, Any]:
     if not isinstance(entry, dict):
         raise ConfigError(
             "An entry of `where` reads `{when: {...}, set: {...}}`. Received: "

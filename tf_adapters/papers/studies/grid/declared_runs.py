@@ -1,6 +1,11 @@
 """Finds the runs that the paper's numbers, pictures and claims are about."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 import dataclasses
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
@@ -10,8 +15,14 @@ from tf_adapters.papers.studies.grid import report_keys
 from tf_adapters.papers.studies.grid import settings as study_settings
 from tf_adapters.tasks import languages
 
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
+    from tf_adapters.launch.planned_run import Run
+    from tf_adapters.papers.studies.grid.declaration import Study
+    from tf_adapters.papers.studies.grid.paper import Expected
 
-def find_runs(wanted, runs):
+
+def find_runs(wanted: dict[str, Any] | None, runs: Sequence[Run]) -> list[Run]:
     """Returns the runs with the wanted settings, or all runs for `None`.
 
     Args:
@@ -29,7 +40,7 @@ def find_runs(wanted, runs):
     ]
 
 
-def check_declared_runs(study, runs):
+def check_declared_runs(study: Study, runs: Sequence[Any]) -> None:
     """Raises `ConfigError` if a declaration matches no run.
 
     Args:
@@ -56,7 +67,7 @@ def check_declared_runs(study, runs):
             _refuse_none(side, runs, f"The claim {shown(claim.says)}")
 
 
-def without_other_runs(study, runs):
+def without_other_runs(study: Study, runs: Sequence[Run]) -> Study:
     """Drops a study's figures, claims and numbers that have no runs.
 
     Args:
@@ -79,9 +90,10 @@ def without_other_runs(study, runs):
     )
 
 
-def _cut_expected(study, runs):
+def _cut_expected(study: Study, runs: Any) -> Expected | None:
     """Returns the printed numbers that belong to the runs, or `None`."""
-    expected, known = study.expected, _columns(study, runs)
+    expected: Any = study.expected
+    known = _columns(study, runs)
     kept = [i for i, c in enumerate(expected.columns) if str(c) in known]
     lacking = [c for c in expected.columns if str(c) not in known]
     if lacking == [paper.AVERAGE]:
@@ -105,7 +117,7 @@ def _cut_expected(study, runs):
     return paper.Expected([expected.columns[i] for i in kept], rows)
 
 
-def _without_best(study, wanted):
+def _without_best(study: Study, wanted: Any) -> dict[Any, Any]:
     """Drops the setting whose value is "best"."""
     key = study.report.best_of
     return {
@@ -113,7 +125,7 @@ def _without_best(study, wanted):
     }
 
 
-def _sides(claim):
+def _sides(claim: Any) -> list[Any]:
     """Returns the settings of a claim's two sides, [] for a figure's claim."""
     if claim.of is not None:
         return []
@@ -122,7 +134,7 @@ def _sides(claim):
     ]
 
 
-def _columns(study, runs):
+def _columns(study: Study, runs: Any) -> list[Any]:
     """Returns the values of the key `report.columns`, as texts."""
     key = study.report.columns
     if key == report_keys.LANGUAGES:
@@ -140,14 +152,14 @@ def _columns(study, runs):
     return names
 
 
-def _languages(config):
+def _languages(config: Config) -> Any:
     """Returns the languages in which a run can be evaluated."""
     names = config.data.eval_languages
     known = config_task.declared_task(config).languages
     return known.names if names == ("all",) and known else names
 
 
-def _refuse_none(wanted, runs, what):
+def _refuse_none(wanted: Any, runs: Any, what: str) -> None:
     if not find_runs(wanted, runs):
         raise ConfigError(
             f"{what} is about runs with {wanted}, but the study has none. "

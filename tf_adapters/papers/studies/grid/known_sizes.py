@@ -9,6 +9,11 @@ special tokens. A comment names a similar task whose tokens are used instead.
 import dataclasses
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +84,7 @@ class EncoderSize:
     ffn_width: int
 
     @property
-    def weights(self):
+    def weights(self) -> Any:
         """Number of weights in the blocks' matrix products."""
         attention, ffn = 4 * self.width**2, 2 * self.width * self.ffn_width
         return self.blocks * (attention + ffn)
@@ -105,10 +110,11 @@ _ENCODERS = {
     "electra_base": _BASE,
     "electra_large": _LARGE,
     "multilingual-e5-small": _E5_SMALL,
+    "all-mpnet-base-v2": _BASE,
 }
 
 
-def encoder_size(name):
+def encoder_size(name: str) -> "EncoderSize | None":
     """Returns the `EncoderSize` for an encoder's name or folder, or `None`."""
     config = Path(name) / "config.json"
     if config.is_file():
@@ -120,7 +126,7 @@ def encoder_size(name):
     return None
 
 
-def _of_huggingface(config):
+def _of_huggingface(config: dict[str, Any]) -> "EncoderSize | None":
     keys = ("num_hidden_layers", "hidden_size", "intermediate_size")
     if not all(isinstance(config.get(key), int) for key in keys):
         return None

@@ -14,6 +14,7 @@ of possible values.
 
 import dataclasses
 import re
+from typing import Any
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.checks import check_known
@@ -80,7 +81,7 @@ class Figure:
     name: str | None = None
 
 
-def read_paper_keys(declared):
+def read_paper_keys(declared: Any) -> dict[str, Any]:
     """Returns the fields of a `Study` that come from the keys listed above.
 
     Args:
@@ -116,7 +117,7 @@ def read_paper_keys(declared):
     }
 
 
-def _texts(key, values):
+def _texts(key: Any, values: Any) -> list[Any]:
     for value in values or []:
         if not isinstance(value, str) or not value.strip():
             raise ConfigError(
@@ -126,7 +127,7 @@ def _texts(key, values):
     return list(values or [])
 
 
-def _figure(figure):
+def _figure(figure: Any) -> Any:
     return dataclasses.replace(
         figure,
         options=figure.options or {},
@@ -135,11 +136,11 @@ def _figure(figure):
     )
 
 
-def _runs(settings):
+def _runs(settings: Any) -> Any:
     return None if settings is None else study_settings.settings_of(settings)
 
 
-def _check_names(names):
+def _check_names(names: Any) -> None:
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
             raise ConfigError(
@@ -152,7 +153,7 @@ def _check_names(names):
             )
 
 
-def _expected(values):
+def _expected(values: Any) -> "Expected | None":
     if values is None:
         return None
     declared = dataclass_config.from_dict(Expected, values, "expected.")
@@ -160,7 +161,7 @@ def _expected(values):
     return Expected(declared.columns, rows)
 
 
-def _expected_row(row, columns):
+def _expected_row(row: Any, columns: Any) -> "ExpectedRow":
     if not isinstance(row, dict) or "values" not in row:
         raise ConfigError(
             "A row of `expected.rows` reads `{<setting>: <value>, ..., values: "
@@ -173,7 +174,7 @@ def _expected_row(row, columns):
     return ExpectedRow(runs, row["values"], row.get("errors"))
 
 
-def _check_numbers(what, numbers, columns):
+def _check_numbers(what: str, numbers: Any, columns: Any) -> None:
     if numbers is None and what.startswith("`errors`"):
         return
     if not isinstance(numbers, list) or len(numbers) != len(columns):

@@ -1,7 +1,12 @@
 """Derives a study's runs, without training."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 import dataclasses
 import itertools
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
@@ -13,8 +18,17 @@ from tf_adapters.papers.studies.grid import declaration
 from tf_adapters.papers.studies.grid import declared_runs
 from tf_adapters.papers.studies.grid import settings as study_settings
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-def load_study(path, block=None, flags=None):
+    from tf_adapters.config.settings import Config
+    from tf_adapters.launch.planned_run import Run
+    from tf_adapters.papers.studies.grid.declaration import Study
+
+
+def load_study(
+    path: Path, block: Any = None, flags: dict[str, Any] | None = None
+) -> tuple[Any, list[Any]]:
     """Returns the `Study` in a YAML file and its list of `Run`s.
 
     Args:
@@ -50,7 +64,7 @@ def load_study(path, block=None, flags=None):
     return study, runs
 
 
-def _check_where_matches(study, entries):
+def _check_where_matches(study: Study, entries: Any) -> None:
     points = [
         {**study.base, **study.overrides, **point} for point in _points(study)
     ]
@@ -62,13 +76,13 @@ def _check_where_matches(study, entries):
             )
 
 
-def _points(study):
+def _points(study: Study) -> Iterator[Any]:
     for grid in study.grids:
         for values in itertools.product(*grid.values()):
             yield dict(zip(grid, values, strict=True))
 
 
-def _expand(study, merge=False):
+def _expand(study: Study, merge: bool = False) -> list[Any]:
     """Returns the runs. With `merge`, equal points of two grids become one."""
     runs = {}
     for point in _points(study):
@@ -82,7 +96,7 @@ def _expand(study, merge=False):
     return list(runs.values())
 
 
-def load_forms(path):
+def load_forms(path: Path) -> tuple[Any, dict[str | None, Any]]:
     """Returns the `Study` in a YAML file and the runs of each of its forms.
 
     Declarations about the paper are not checked.
@@ -96,7 +110,7 @@ def load_forms(path):
     """
     try:
         study, blocks = declaration.read_study(path)
-        forms = {None: _expand(study)}
+        forms: dict[str | None, Any] = {None: _expand(study)}
         for name, block in blocks.items():
             changed = study_blocks.with_block(study, block)
             forms[name] = _expand(changed, merge=True)
@@ -105,7 +119,7 @@ def load_forms(path):
     return study, forms
 
 
-def _make_run(study, point):
+def _make_run(study: Study, point: Any) -> Run:
     settings = dict(study.base)
     for when, values in study.where:
         known = {**study.base, **study.overrides, **point}
@@ -137,7 +151,7 @@ _OF_EVERY_TASK += ("transfer/all", "transfer/target", "transfer/distant")
 _FURTHER = ("transfer/", "method_report/")
 
 
-def metrics_of(config, name=None):
+def metrics_of(config: Config, name: str | None = None) -> dict[Any, Any]:
     """Returns a dict from each task of a run to the metric to show.
 
     Args:
@@ -160,7 +174,7 @@ def metrics_of(config, name=None):
     return dict.fromkeys(metrics, name)
 
 
-def selecting_metric(config, task):
+def selecting_metric(config: Config, task: str) -> Any:
     """Returns the metric that selects checkpoints for one of a run's tasks."""
     own = config_task.by_task(config)[task]
     return config_task.declared_task(own).metrics[0]

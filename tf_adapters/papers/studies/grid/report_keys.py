@@ -1,12 +1,18 @@
 """Checks a study's key `report`, which defines the table of its runs."""
 
 import dataclasses
+from typing import TYPE_CHECKING
+from typing import Any
 from typing import Literal
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.papers.studies.grid.settings import check_are_settings
+
+if TYPE_CHECKING:
+    from tf_adapters.papers.studies.grid.declaration import Study
+
 
 # In the additional row of `report.best_of`, the value of that key.
 BEST = "best"
@@ -46,7 +52,7 @@ class Report:
     best_of: str | None = None
 
 
-def with_report_rows(study):
+def with_report_rows(study: "Study") -> Any:
     """Completes a study's report, so that its rows are a list.
 
     Args:
@@ -83,6 +89,6 @@ def with_report_rows(study):
     return dataclasses.replace(study, report=report)
 
 
-def cell_keys(report):
+def cell_keys(report: Any) -> list[Any]:
     """Returns the keys whose values make a cell of the table."""
     return list(dict.fromkeys([*report.rows, report.columns]))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from typing import Any
 
 from tf_adapters import heads
 from tf_adapters import methods
@@ -18,7 +19,7 @@ _LEAVES = (
 )
 
 
-def settings_of(nested):
+def settings_of(nested: Any) -> dict[Any, Any]:
     """Converts settings to dotted keys, and checks that the keys exist."""
     check_mapping(nested)
     flat = as_dotted(nested)
@@ -26,7 +27,7 @@ def settings_of(nested):
     return flat
 
 
-def check_mapping(value):
+def check_mapping(value: Any) -> None:
     """Raises `ConfigError` if a value in a study's file is not a mapping."""
     if not isinstance(value, dict):
         raise ConfigError(
@@ -34,14 +35,14 @@ def check_mapping(value):
         )
 
 
-def check_are_settings(keys):
+def check_are_settings(keys: Any) -> None:
     """Raises `ConfigError` if a dotted key is not a setting."""
     known = _known_settings()
     for key in keys:
         check_known("setting", key, sorted(known), ConfigError)
 
 
-def as_dotted(nested, prefix=""):
+def as_dotted(nested: Any, prefix: str = "") -> dict[Any, Any]:
     """Converts nested settings to settings with dotted keys."""
     flat = {}
     for key, value in nested.items():
@@ -56,7 +57,7 @@ def as_dotted(nested, prefix=""):
     return flat
 
 
-def nest(flat):
+def nest(flat: Any) -> dict[str, Any]:
     """Converts dotted settings to the nested dict that `resolve` takes."""
     nested = {}
     for key, value in flat.items():
@@ -68,7 +69,7 @@ def nest(flat):
 
 
 @functools.cache
-def _known_settings():
+def _known_settings() -> set[Any]:
     known = set(
         as_dotted(resolve.to_dict(resolve.resolve_config({"task": ""})))
     )
@@ -81,7 +82,9 @@ def _known_settings():
     return known
 
 
-def refuse_both(first, first_name, second, second_name):
+def refuse_both(
+    first: Any, first_name: Any, second: Any, second_name: Any
+) -> None:
     """Raises `ConfigError` if two dicts share a key."""
     both = sorted(set(first) & set(second))
     if both:
@@ -91,7 +94,7 @@ def refuse_both(first, first_name, second, second_name):
         )
 
 
-def label_of(settings):
+def label_of(settings: Any) -> str:
     """Returns a label for settings, such as `"lora, train.epochs 3"`."""
     return ", ".join(
         str(value) if key == "method" else f"{key} {value}"
@@ -99,7 +102,7 @@ def label_of(settings):
     )
 
 
-def matches(wanted, settings):
+def matches(wanted: dict[str, Any], settings: dict[str, Any]) -> bool:
     """Returns whether settings have the wanted values.
 
     Args:

@@ -1,12 +1,22 @@
 """The output of `--list=studies`: all studies and their estimated costs."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
 import textwrap
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.papers.studies.grid import costs
 from tf_adapters.papers.studies.grid import declaration
 from tf_adapters.papers.studies.grid import plan as study_plan
 from tf_adapters.papers.studies.grid.paper import PAPERS
 from tf_adapters.report import content
+
+if TYPE_CHECKING:
+    pass
+
 
 _HEADER = ("--study", "what it makes", "form", "runs", "2-core hours")
 _NOTE = (
@@ -20,7 +30,7 @@ _NOTE = (
 )
 
 
-def list_studies(paths=None):
+def list_studies(paths: Iterable[Path] | None = None) -> str:
     """Returns a text: a table of studies and blocks, and the missing data.
 
     Args:
@@ -48,19 +58,19 @@ def list_studies(paths=None):
     return "\n\n".join(parts)
 
 
-def _makes(study):
+def _makes(study: Any) -> str:
     """Returns the paper and its items, or the keys of the study's table."""
     if study.paper is None:
         return f"{', '.join(study.report.rows)} by {study.report.columns}"
     return f"{PAPERS[study.paper]}: {', '.join(study.covers)}"
 
 
-def _numbers(cost):
+def _numbers(cost: Any) -> tuple[str, ...]:
     seconds = (cost.two_core_seconds, cost.accelerator_seconds)
     return (str(cost.runs), *(_hours(s, cost.unknown) for s in seconds))
 
 
-def _hours(seconds, unknown):
+def _hours(seconds: Any, unknown: Any) -> str:
     hours = seconds / 3600
     if hours < 0.01:
         return "?" if unknown else "< 0.01"

@@ -7,13 +7,21 @@ not affect the selection.
 """
 
 import collections
+from collections.abc import Sequence
 import dataclasses
 import json
 import math
 import statistics
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.papers.studies.grid import report_keys
 from tf_adapters.papers.studies.report import run_rows
+
+if TYPE_CHECKING:
+    from tf_adapters.launch.planned_run import Run
+    from tf_adapters.papers.studies.grid.declaration import Study
+
 
 _TRANSFER = "transfer/"
 
@@ -33,7 +41,13 @@ class Tables:
     complete: bool
 
 
-def make_tables(study, runs, results, errors, folders=None):
+def make_tables(
+    study: "Study",
+    runs: "Sequence[Run]",
+    results: dict[str, Any],
+    errors: dict[str, Any],
+    folders: dict[str, Any] | None = None,
+) -> "Tables":
     """Returns the `Tables` of a study.
 
     Args:
@@ -54,7 +68,9 @@ def make_tables(study, runs, results, errors, folders=None):
     return Tables(cells, rows, len(_finished(rows)) == len(rows))
 
 
-def make_cells(rows, report, select_over=()):
+def make_cells(
+    rows: list[dict[str, Any]], report: Any, select_over: Sequence[Any] = ()
+) -> list[Any]:
     """Returns the cells of a study's table, each a dict.
 
     Args:
@@ -77,7 +93,12 @@ def make_cells(rows, report, select_over=()):
     return cells
 
 
-def chosen_rows(rows, report, select_over=(), further=False):
+def chosen_rows(
+    rows: list[dict[str, Any]],
+    report: Any,
+    select_over: Sequence[Any] = (),
+    further: bool = False,
+) -> list[Any]:
     """Returns the rows that the table's cells summarize.
 
     Args:
@@ -95,7 +116,7 @@ def chosen_rows(rows, report, select_over=(), further=False):
     ]
 
 
-def _with_further(rows, report, select_over):
+def _with_further(rows: Any, report: Any, select_over: Any) -> tuple[Any, ...]:
     """Returns rows of all cells, and the keys whose best values are chosen."""
     if report.columns == report_keys.LANGUAGES:
         rows = [own for row in rows for own in _by_language(row, report)]
@@ -113,7 +134,7 @@ def _with_further(rows, report, select_over):
     return rows, [*select_over, chosen]
 
 
-def _by_language(row, report):
+def _by_language(row: Any, report: Any) -> list[Any]:
     """Returns copies of a run's row, each with the value of one language.
 
     An unfinished run has one row, without a language.
@@ -129,7 +150,7 @@ def _by_language(row, report):
     ] or [{**row, report_keys.LANGUAGES: ""}]
 
 
-def _of_mismatched(rows, report):
+def _of_mismatched(rows: Any, report: Any) -> list[Any]:
     """Returns rows for `mnli_mismatched`, from runs evaluated on it."""
     other = "validation_mismatched"
     if report.columns != "task" or report.split == other:
@@ -141,13 +162,13 @@ def _of_mismatched(rows, report):
     ]
 
 
-def _value(row, key):
+def _value(row: Any, key: Any) -> Any:
     """Returns the value of a key in a row. A list becomes a text."""
     value = row.get(key, "")
     return str(value) if isinstance(value, list) else value
 
 
-def _grouped(rows, keys):
+def _grouped(rows: Any, keys: Any) -> list[Any]:
     """Groups rows by their values of `keys`, in order of appearance."""
     groups = collections.defaultdict(list)
     for row in rows:
@@ -155,11 +176,11 @@ def _grouped(rows, keys):
     return list(groups.values())
 
 
-def _finished(rows):
+def _finished(rows: Any) -> list[Any]:
     return [row for row in rows if row["state"] == "finished"]
 
 
-def _best_candidate(group, select_over):
+def _best_candidate(group: Any, select_over: Any) -> Any:
     """Returns the rows whose values of `select_over` are best on validation.
 
     The metric is the one that selects checkpoints, even if the table shows
@@ -176,7 +197,9 @@ def _best_candidate(group, select_over):
     )
 
 
-def statistics_of_cell(rows, split):
+def statistics_of_cell(
+    rows: list[dict[str, Any]], split: Any
+) -> dict[str, Any]:
     """Returns a dict of statistics over the seeds of one cell.
 
     Args:
@@ -216,7 +239,9 @@ def statistics_of_cell(rows, split):
     return summary
 
 
-def value_and_spread(summary, aggregate):
+def value_and_spread(
+    summary: dict[str, Any], aggregate: Any
+) -> tuple[Any, ...]:
     """Returns the two numbers that a cell shows, `None` if unknown.
 
     Args:
@@ -231,5 +256,5 @@ def value_and_spread(summary, aggregate):
     return summary["mean"], spread
 
 
-def _mean(values):
+def _mean(values: Any) -> Any:
     return statistics.fmean(values) if values else None

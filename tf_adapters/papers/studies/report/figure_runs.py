@@ -1,11 +1,20 @@
 """Finds the finished runs for a study's pictures, and makes their labels."""
 
+from collections.abc import Sequence
 import dataclasses
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.launch import finished_runs
 from tf_adapters.runs import earlier_runs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tf_adapters.launch.planned_run import Run
+    from tf_adapters.papers.analysis.support.analysis import Analysis
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +35,9 @@ class CurveSource:
     settings: dict
 
 
-def find_sources(runs, folder, chosen=None):
+def find_sources(
+    runs: "Sequence[Run]", folder: Path, chosen: Any = None
+) -> list[Any]:
     """Returns a `CurveSource` for each task of each run.
 
     Args:
@@ -42,7 +53,7 @@ def find_sources(runs, folder, chosen=None):
     ]
 
 
-def _source(run, found, task):
+def _source(run: Any, found: Any, task: str) -> "CurveSource":
     point = {"task": task, **run.point}
     if len(run.metrics) > 1:
         point["task"] = task
@@ -50,7 +61,7 @@ def _source(run, found, task):
     return CurveSource(found, own, point, {**run.settings, "task": task})
 
 
-def labels(sources):
+def labels(sources: Any) -> list[str]:
     """Returns a label for each source, with the settings that differ."""
     keys = dict.fromkeys(key for source in sources for key in source.point)
     varied = [
@@ -68,14 +79,19 @@ def labels(sources):
     ]
 
 
-def named(key, value):
+def named(key: Any, value: Any) -> Any:
     """Returns a picture's label for a value of a setting."""
     if key in ("task", "method", "encoder"):
         return Path(str(value)).name
     return f"{key.rpartition('.')[2]} {value}"
 
 
-def with_points(table, one, sources, folder):
+def with_points(
+    table: "pd.DataFrame",
+    one: "Analysis",
+    sources: Sequence[CurveSource],
+    folder: Path,
+) -> Any:
     """Adds the settings of each row's run to a table as columns.
 
     The column `method` gets the preset that the study names.
@@ -95,7 +111,7 @@ def with_points(table, one, sources, folder):
     return table.assign(**columns, run=paths)
 
 
-def with_labels(table, one, sources):
+def with_labels(table: Any, one: Any, sources: Any) -> Any:
     """Replaces each run in a table by a label with the settings that differ."""
     rows = _sources_of_rows(table, one, sources)
     if rows is None or "run" not in table:
@@ -105,7 +121,7 @@ def with_labels(table, one, sources):
     return table.assign(run=names)
 
 
-def _sources_of_rows(table, one, sources):
+def _sources_of_rows(table: Any, one: Any, sources: Any) -> Any:
     """Returns each row's source, or `None` if a row has several sources."""
     if one.reads == "model_dir":
         return sources * len(table)

@@ -4,6 +4,8 @@ A picture is made as `tf-adapters analyse` makes it, in `<study>/figures`. It is
 made again only if its runs, flags or analysis have changed.
 """
 
+from collections.abc import Iterator
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 import hashlib
@@ -13,6 +15,8 @@ from pathlib import Path
 import re
 import shutil
 import tempfile
+from typing import TYPE_CHECKING
+from typing import Any
 
 import pandas as pd
 
@@ -27,6 +31,10 @@ from tf_adapters.papers.analysis.support.analysis import ANALYSES
 from tf_adapters.papers.studies.grid import settings as study_settings
 from tf_adapters.papers.studies.report import cells as study_cells
 from tf_adapters.papers.studies.report import figure_runs
+
+if TYPE_CHECKING:
+    from tf_adapters.papers.studies.grid.declaration import Study
+
 
 # The files of a study's report that an analysis reads.
 _TABLES = ("runs.csv", "table.csv")
@@ -56,7 +64,7 @@ class Made:
     caption: str
 
 
-def check_figures(study):
+def check_figures(study: "Study") -> None:
     """Raises `ConfigError` if a figure's analysis or flags are invalid.
 
     Args:
@@ -72,7 +80,12 @@ def check_figures(study):
             raise ConfigError(f"Figure `{figure.name}`: {error}") from error
 
 
-def make_figures(study, runs, folder, rows=()):
+def make_figures(
+    study: "Study",
+    runs: Sequence[Any],
+    folder: Path,
+    rows: Sequence[dict[str, Any]] = (),
+) -> list[Any]:
     """Makes a study's pictures from the finished runs.
 
     If the study selects over settings, pictures show the selected runs only. If
@@ -108,13 +121,13 @@ def make_figures(study, runs, folder, rows=()):
     return made
 
 
-def _chosen(study, rows):
+def _chosen(study: "Study", rows: Any) -> set[Any]:
     """Returns the run and the task of each row that the table shows."""
     chosen = study_cells.chosen_rows(rows, study.report, study.select_over)
     return {(row["run"], row["task"]) for row in chosen}
 
 
-def _pictures(figure, sources):
+def _pictures(figure: Any, sources: Any) -> list[Any]:
     """Returns a list of `(name, sources)`, one for each picture of a figure.
 
     The names do not depend on which runs are finished.
@@ -130,11 +143,11 @@ def _pictures(figure, sources):
     ]
 
 
-def _file_name(label):
+def _file_name(label: Any) -> str:
     return re.sub(r"[^A-Za-z0-9.-]+", "_", label).strip("_")
 
 
-def _make(figure, name, sources, folder):
+def _make(figure: Any, name: str, sources: Any, folder: Path) -> "Made":
     """Makes one picture, unless it exists already, and returns its `Made`."""
     if not sources:
         raise UserError("none of its runs is finished.")
@@ -166,7 +179,7 @@ def _make(figure, name, sources, folder):
     return made
 
 
-def _caption(summary, sources):
+def _caption(summary: Any, sources: Any) -> Any:
     """Returns a caption, with the settings that the picture's runs share."""
     shared = {
         key: value
@@ -177,7 +190,7 @@ def _caption(summary, sources):
     return f"{summary} ({words})" if words else summary
 
 
-def _key(figure, one, sources, folder):
+def _key(figure: Any, one: Any, sources: Any, folder: Path) -> dict[str, Any]:
     """Returns a key of everything that a picture depends on."""
     tables = _TABLES if one.reads == "study_dir" else ()
     code = Path(inspect.getfile(type(one))).read_bytes()
@@ -197,11 +210,11 @@ def _key(figure, one, sources, folder):
     }
 
 
-def _digest(path):
+def _digest(path: Path) -> Any:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _is_made(made, record, key):
+def _is_made(made: Any, record: Any, key: Any) -> Any:
     if not (made.csv.exists() and made.png.exists() and record.exists()):
         return False
     try:
@@ -211,7 +224,9 @@ def _is_made(made, record, key):
 
 
 @contextlib.contextmanager
-def _folders(figure, one, sources, folder):
+def _folders(
+    figure: Any, one: Any, sources: Any, folder: Path
+) -> Iterator[Any]:
     """Yields the folders that the analysis reads: runs, or one study."""
     if one.reads != "study_dir":
         yield [source.folder for source in sources]
@@ -223,7 +238,7 @@ def _folders(figure, one, sources, folder):
             yield [some]
 
 
-def _write_part(folder, sources, some):
+def _write_part(folder: Path, sources: Any, some: Any) -> None:
     """Writes a study's tables with only some of the runs."""
     runs = pd.read_csv(folder / "runs.csv", dtype=str, keep_default_na=False)
     paths = [(folder / path).resolve() for path in runs.folder]

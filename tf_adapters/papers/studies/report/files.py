@@ -3,13 +3,18 @@
 `table.md.j2` and `report.html.j2` are the templates.
 """
 
+from __future__ import annotations
+
 import base64
 import collections
+from collections.abc import Sequence
 import csv
 import io
 import itertools
 from pathlib import Path
 import struct
+from typing import TYPE_CHECKING
+from typing import Any
 
 import jinja2
 
@@ -23,8 +28,12 @@ from tf_adapters.papers.studies.report import notes
 from tf_adapters.papers.studies.report import printed_numbers
 from tf_adapters.report.html_page import STYLE
 
+if TYPE_CHECKING:
+    from tf_adapters.launch.planned_run import Run
+    from tf_adapters.papers.studies.grid.declaration import Study
 
-def write_tables(tables, folder):
+
+def write_tables(tables: Any, folder: Path) -> None:
     """Writes `table.csv` and `runs.csv`, which pictures can read.
 
     Args:
@@ -37,7 +46,7 @@ def write_tables(tables, folder):
     write_rows(folder / "runs.csv", tables.runs, _settings(tables.runs))
 
 
-def _settings(rows):
+def _settings(rows: Any) -> list[Any]:
     """Returns the columns before `metric`, from all grids of the study."""
     return [
         key
@@ -46,7 +55,7 @@ def _settings(rows):
     ]
 
 
-def write_rows(path, rows, names=()):
+def write_rows(path: Path, rows: list[dict[str, Any]], names: Any = ()) -> None:
     """Writes dicts as the rows of a CSV file.
 
     Args:
@@ -63,7 +72,15 @@ def write_rows(path, rows, names=()):
     replace_text(path, text.getvalue())
 
 
-def write_study_report(name, command, study, runs, tables, folder, pictures=()):
+def write_study_report(
+    name: str,
+    command: Any,
+    study: Study,
+    runs: Sequence[Run],
+    tables: Any,
+    folder: Path,
+    pictures: Sequence[Any] = (),
+) -> str:
     """Writes `claims.csv`, `table.md`, `table.tex` and `report.html`.
 
     Args:
@@ -94,7 +111,9 @@ def write_study_report(name, command, study, runs, tables, folder, pictures=()):
     return texts["table.md"]
 
 
-def _find(study, runs, tables, folder, pictures):
+def _find(
+    study: Study, runs: Any, tables: Any, folder: Path, pictures: Any
+) -> dict[str, Any]:
     """Returns the values that the templates show."""
     report = study.report
     chosen, of_all_cells = (
@@ -128,14 +147,14 @@ def _find(study, runs, tables, folder, pictures):
     }
 
 
-def _title(name, study):
+def _title(name: str, study: Study) -> str:
     if study.paper is None:
         return f"Study {name}"
     items = f": {', '.join(study.covers)}" if study.covers else ""
     return f"{paper.PAPERS[study.paper]}{items}"
 
 
-def _latex(found):
+def _latex(found: Any) -> str:
     """Returns a LaTeX table for booktabs, and one of printed numbers if any."""
     parts = [found["measured"].to_latex(index=False, escape=True)]
     if found["printed"] is not None:
@@ -144,7 +163,7 @@ def _latex(found):
     return "".join(parts)
 
 
-def _markdown(frame):
+def _markdown(frame: Any) -> Any:
     frame = frame.map(lambda text: text.replace("*", "\\*"))
     # All values are texts, so that rounded numbers stay as they are.
     return frame.to_markdown(
@@ -152,11 +171,11 @@ def _markdown(frame):
     )
 
 
-def _base64(path):
+def _base64(path: Path) -> str:
     return base64.b64encode(path.read_bytes()).decode()
 
 
-def _rems(path):
+def _rems(path: Path) -> int:
     """Returns the least width, in rem, at which a picture is readable."""
     width, height = struct.unpack(">II", path.read_bytes()[16:24])
     return round(14 * width / height)
@@ -164,7 +183,7 @@ def _rems(path):
 
 _TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent),
-    autoescape=lambda name: name.endswith(".html.j2"),
+    autoescape=lambda name: bool(name) and name.endswith(".html.j2"),
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,
     keep_trailing_newline=True,

@@ -1,5 +1,8 @@
 """Makes the tables of a study's report as data frames of texts."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pandas as pd
 
 from tf_adapters.papers.studies.report import cells as study_cells
@@ -15,7 +18,12 @@ _PROVENANCE = ("state", "validation", "test", "seconds", "commit", "device")
 _PROVENANCE += ("versions", "folder")
 
 
-def measured(cells, rows, column, aggregate="mean"):
+def measured(
+    cells: list[dict[str, Any]],
+    rows: Any,
+    column: Any,
+    aggregate: str = "mean",
+) -> Any:
     """Returns the table as papers print it, with an average for each row.
 
     Args:
@@ -47,7 +55,7 @@ def measured(cells, rows, column, aggregate="mean"):
     return found.reset_index().drop(columns="everything")
 
 
-def in_order(frame, values, keys):
+def in_order(frame: pd.DataFrame, values: str, keys: Sequence[str]) -> Any:
     """Returns a pivot table with rows and columns in order of appearance.
 
     Args:
@@ -60,7 +68,7 @@ def in_order(frame, values, keys):
     return found.reindex(rows, columns=frame.column.unique()).fillna("-")
 
 
-def _cell(cell, numbers):
+def _cell(cell: Any, numbers: Any) -> str:
     value, spread = numbers
     text = "-" if value is None else f"{100 * value:.1f}"
     if spread is not None:
@@ -72,7 +80,7 @@ def _cell(cell, numbers):
     return text
 
 
-def _trained_share(cells):
+def _trained_share(cells: Any) -> str:
     """Returns the trained weights as a percentage of the encoder's weights.
 
     The head's weights are left out, as in AdapterBias, table 1.
@@ -86,20 +94,20 @@ def _trained_share(cells):
     return f"{100 * sum(shares) / len(shares):.3g} %"
 
 
-def _average(values, columns):
+def _average(values: Any, columns: Any) -> str:
     """Returns the mean over all columns, or `-` if a column has no value."""
     if values.count() < columns:
         return "-"
     return f"{100 * sum(values) / columns:.1f}"
 
 
-def statistics(cells):
+def statistics(cells: Any) -> Any:
     """Returns all statistics of all cells as a `DataFrame` of texts."""
     frame = pd.DataFrame(cells, dtype=object)
     return frame.drop(columns=[*_HIDDEN]).map(_number)
 
 
-def _number(value):
+def _number(value: Any) -> str:
     if pd.isna(value):
         return "-"
     if isinstance(value, float):
@@ -107,7 +115,7 @@ def _number(value):
     return str(value)
 
 
-def states(rows):
+def states(rows: list[dict[str, Any]]) -> Any:
     """Returns a `DataFrame` of texts with runs' states, metrics and provenance.
 
     Args:
@@ -121,7 +129,7 @@ def states(rows):
     return frame.drop(columns="error").map(_state)
 
 
-def _state(value):
+def _state(value: Any) -> str:
     if pd.isna(value) or value == "":
         return "-"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

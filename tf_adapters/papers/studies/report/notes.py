@@ -1,6 +1,7 @@
 """Writes sentences for a study's report: units, and provenance of its runs."""
 
 import collections
+from typing import Any
 
 import pandas as pd
 
@@ -19,7 +20,7 @@ _AGGREGATES = {
 }
 
 
-def units(report):
+def units(report: Any) -> str:
     """Returns three sentences that explain the numbers in a study's table."""
     return (
         f"100 x the metric on {report.split}, "
@@ -29,7 +30,7 @@ def units(report):
     )
 
 
-def provenance_note(rows):
+def provenance_note(rows: list[dict[str, Any]]) -> list[str]:
     """Returns sentences on the provenance of the finished runs.
 
     Args:
@@ -55,7 +56,7 @@ def provenance_note(rows):
     ]
 
 
-def _counts(rows, key):
+def _counts(rows: Any, key: Any) -> Any:
     counts = collections.Counter(str(row[key] or "unknown") for row in rows)
     if len(counts) == 1:
         return next(iter(counts))

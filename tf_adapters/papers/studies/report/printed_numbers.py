@@ -1,8 +1,12 @@
 """Compares the numbers that a paper prints with measured numbers."""
 
 import collections
+from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
 import statistics
+from typing import TYPE_CHECKING
+from typing import Any
 
 import pandas as pd
 
@@ -11,6 +15,10 @@ from tf_adapters.papers.studies.grid import report_keys
 from tf_adapters.papers.studies.grid import settings as study_settings
 from tf_adapters.papers.studies.report import cells as study_cells
 from tf_adapters.papers.studies.report import frames
+
+if TYPE_CHECKING:
+    from tf_adapters.launch.planned_run import Run
+    from tf_adapters.papers.studies.grid.declaration import Study
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +45,9 @@ class PrintedNumber:
     runs: int
 
 
-def find_printed_numbers(study, runs, rows):
+def find_printed_numbers(
+    study: "Study", runs: "Sequence[Run]", rows: list[dict[str, Any]]
+) -> list[Any]:
     """Returns a `PrintedNumber` for each number of `expected`, row by row.
 
     Args:
@@ -60,7 +70,7 @@ def find_printed_numbers(study, runs, rows):
     ]
 
 
-def _row(study, expected, known):
+def _row(study: Any, expected: Any, known: Any) -> Iterator[Any]:
     label = study_settings.label_of(expected.runs)
     columns = [str(column) for column in study.expected.columns]
     errors = expected.errors or [None] * len(columns)
@@ -79,7 +89,7 @@ def _row(study, expected, known):
         yield PrintedNumber(label, column, number, error, *measured)
 
 
-def _by_column(report, wanted, known):
+def _by_column(report: Any, wanted: Any, known: Any) -> dict[Any, Any]:
     """Returns a dict from column to the rows of the runs of a printed row."""
     values = collections.defaultdict(list)
     for row, settings in known:
@@ -92,7 +102,7 @@ def _by_column(report, wanted, known):
     return values
 
 
-def _summary(report, rows):
+def _summary(report: Any, rows: Any) -> tuple[Any, Any, Any]:
     """Returns a cell's value and spread in points, and its number of runs."""
     summary = study_cells.statistics_of_cell(rows, report.split)
     numbers = study_cells.value_and_spread(summary, report.aggregate)
@@ -100,7 +110,7 @@ def _summary(report, rows):
     return value, spread, summary["n"]
 
 
-def _average(columns):
+def _average(columns: Any) -> tuple[Any, ...]:
     """Returns the mean of the columns' values if no column is empty."""
     runs = min((runs for _, _, runs in columns), default=0)
     if runs == 0:
@@ -108,7 +118,7 @@ def _average(columns):
     return statistics.fmean(value for value, _, _ in columns), None, runs
 
 
-def as_frame(found):
+def as_frame(found: Sequence[Any]) -> Any:
     """Returns a `DataFrame` of texts, with two rows for each row of the paper.
 
     Args:
@@ -129,12 +139,12 @@ def as_frame(found):
     return table.rename(columns={"row": "", "kind": ""})
 
 
-def _measured(one):
+def _measured(one: Any) -> str:
     text = _cell(one.measured, one.deviation)
     return f"{text} ({one.runs})" if one.runs else text
 
 
-def _cell(value, spread):
+def _cell(value: Any, spread: Any) -> str:
     if value is None:
         return "-"
     return f"{value:.1f}" if spread is None else f"{value:.1f} ± {spread:.1f}"

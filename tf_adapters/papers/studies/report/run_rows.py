@@ -1,8 +1,17 @@
 """Converts the result of a run to the rows behind a study's tables."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.papers.studies.grid import plan as study_plan
+
+if TYPE_CHECKING:
+    from tf_adapters.launch.planned_run import Run
+
 
 # Keys of a result whose numbers are averaged over seeds.
 REPORTED = ("method_report", "pretraining")
@@ -12,7 +21,9 @@ WEIGHTS_AND_SECONDS = (
 _NUMBERS = (*WEIGHTS_AND_SECONDS, "best_step", "mean_metric")
 
 
-def run_rows(run, result, error=""):
+def run_rows(
+    run: Run, result: dict[str, Any] | None, error: str = ""
+) -> list[Any]:
     """Returns a flat dict for each task of a run.
 
     A run has one task, or several with the method `multitask`.
@@ -49,7 +60,7 @@ def run_rows(run, result, error=""):
     return rows
 
 
-def _of_task(result, task):
+def _of_task(result: dict[str, Any], task: str) -> dict[Any, Any]:
     """Returns the part of a result for one of several tasks."""
     return {
         **result,
@@ -58,8 +69,10 @@ def _of_task(result, task):
     }
 
 
-def _finished_row(run, task, metric, result):
-    row = {"state": "finished"}
+def _finished_row(
+    run: Any, task: str, metric: Any, result: dict[str, Any]
+) -> dict[str, Any]:
+    row: dict[str, Any] = {"state": "finished"}
     transfer = _transfer(result)
     for split in EVALUATED:
         row[split] = _value_of(metric, split, result, transfer)
@@ -77,7 +90,9 @@ def _finished_row(run, task, metric, result):
     return {**row, "error": ""}
 
 
-def _value_of(metric, split, result, transfer):
+def _value_of(
+    metric: Any, split: Any, result: dict[str, Any], transfer: Any
+) -> Any:
     """Returns the value that a table shows. Some metrics have no splits."""
     if metric == "mean_metric":
         return result.get(metric)
@@ -89,7 +104,7 @@ def _value_of(metric, split, result, transfer):
     return result.get(split, {}).get(metric)
 
 
-def _transfer(result):
+def _transfer(result: dict[str, Any]) -> dict[Any, Any]:
     """Returns a dict with the averages over languages and each language."""
     found = result.get("transfer")
     if found is None:
@@ -101,7 +116,7 @@ def _transfer(result):
     }
 
 
-def _provenance(result):
+def _provenance(result: dict[str, Any]) -> dict[str, Any]:
     commit = result.get("commit")
     versions = result.get("versions", {})
     return {

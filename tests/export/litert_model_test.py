@@ -231,6 +231,9 @@ def test_heads(kind, tmp_path):
 @pytest.mark.parametrize("name", cases.names())
 def test_methods(name, tmp_path):
     model, _ = conftest.make_model("bert", cases.EVERY[name], tasks.get("wnli"))
+    # With large outputs, the two orders of a fusion's products in Keras differ
+    # by more than the tolerance.
+    model.head_layer.kernel.assign(0.25 * model.head_layer.kernel)
     packer = conftest.make_packer("bert")
     folder = tmp_path / "model"
     tf_adapters.export_litert(model, packer, folder, lengths=[8])

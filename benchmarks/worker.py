@@ -10,6 +10,9 @@ class Worker:
     Args:
         command: List of strings. The process prints a JSON line when it is
             ready, and answers each JSON line with one.
+
+    Attributes:
+        first: Content of the line that the process printed when it was ready.
     """
 
     def __init__(self, command):
@@ -19,7 +22,7 @@ class Worker:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self._read()
+        self.first = self._read()
 
     def _read(self):
         line = self.process.stdout.readline()

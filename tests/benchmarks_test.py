@@ -63,3 +63,22 @@ def test_the_training_that_is_timed_trains_and_answers(tmp_path, monkeypatch):
     ours = throughput.Ours("sst2", str(tmp_path), "float32", 8)
     assert ours.do("train", 2) > 0
     assert ours.do("infer", 2) > 0
+
+
+@pytest.mark.slow
+def test_the_files_that_are_timed_answer(tmp_path, monkeypatch, capsys):
+    arguments = ["--formats=saved_model,onnx,onnx_int8", "--turns=1"]
+    arguments += ["--encoder", commands.ENCODER_OF_TWO_BLOCKS]
+    arguments += ["--lengths", "8", "16"]
+    name = "deployment_speed.py"
+    monkeypatch.setattr(sys, "argv", [name, *arguments])
+    monkeypatch.syspath_prepend(FOLDER)
+    runpy.run_path(str(FOLDER / name), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
+    rows = [line.split(" | ") for line in lines if line.startswith("| ")][1:]
+    assert [row[0] for row in rows] == [
+        "| saved_model",
+        "| onnx",
+        "| onnx_int8",
+    ]
+    assert all(float(cell.split()[0]) > 0 for row in rows for cell in row[1:6])

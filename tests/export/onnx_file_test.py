@@ -59,6 +59,21 @@ def test_a_norm_without_offset_is_fused_and_another_form_is_not(tmp_path):
         np.testing.assert_allclose(found, function(x), atol=1e-5)
 
 
+def test_what_only_a_branch_reads_stays(tmp_path):
+    def branching(x):
+        doubled = 2 * x
+        return tf.cond(
+            tf.reduce_sum(x) > 0, lambda: doubled + 1, lambda: -doubled
+        )
+
+    path = tmp_path / "model.onnx"
+    _write(path, branching)
+    run = onnx_file.runner(path)
+    for sign in (1, -1):
+        x = sign * np.arange(1, 4, dtype="float32")
+        np.testing.assert_allclose(run({"x": x})["y"], branching(x))
+
+
 def test_a_full_disk_keeps_the_earlier_export(tmp_path, monkeypatch):
     head = heads.Classification(("a", "b"))
     method = tf_adapters.methods.BitFit()

@@ -58,7 +58,7 @@ class _Graph:
 
     def only_user(self, name: str, *kinds: str) -> onnx.NodeProto | None:
         """Returns the node that uses a value, if there is one of the kinds."""
-        users = [node for node in self._graph.node if name in node.input]
+        users = [node for node in self._graph.node if name in _read_by(node)]
         if len(users) != 1 or any(o.name == name for o in self._graph.output):
             return None
         return users[0] if users[0].op_type in kinds else None
@@ -91,10 +91,19 @@ class _Graph:
             if used.isdisjoint(nodes[place].output):
                 del nodes[place]
             else:
-                used.update(nodes[place].input)
+                used |= _read_by(nodes[place])
         for place in reversed(range(len(constants))):
             if constants[place].name not in used:
                 del constants[place]
+
+
+def _read_by(node: onnx.NodeProto) -> set[str]:
+    """Returns the values that a node reads, also those of its branches."""
+    names = set(node.input)
+    for attribute in node.attribute:
+        names.update(output.name for output in attribute.g.output)
+        names.update(*map(_read_by, attribute.g.node))
+    return names
 
 
 def _fuse_norm(graph: _Graph, reciprocal: onnx.NodeProto) -> None:

@@ -110,6 +110,7 @@ _ENCODERS = {
     "electra_base": _BASE,
     "electra_large": _LARGE,
     "multilingual-e5-small": _E5_SMALL,
+    "all-mpnet-base-v2": _BASE,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from tf_adapters.heads.head import Head
 
-    Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
+    Run = Callable[[dict[str, np.ndarray]], Mapping[str, Any]]
 
 # A file below this is not written.
 LEAST_EQUAL = 0.9
@@ -171,5 +172,6 @@ def _predictions(head: Head, outputs: np.ndarray) -> np.ndarray | None:
         return outputs.argmax(axis=-1) if head.labels else None
     if head.signature not in ("text", "windows", "choice"):
         return None
-    found = np.asarray(head.predictions(outputs))
+    valued: Any = head
+    found = np.asarray(valued.predictions(outputs))
     return found if np.issubdtype(found.dtype, np.integer) else None

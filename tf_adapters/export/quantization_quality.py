@@ -119,7 +119,7 @@ def compare(
     equal, pairs = [], []
     for features in batches:
         expected, found = (
-            _rows(head, run(features)[name], features["padding_mask"])
+            _rows(head, run(dict(features))[name], features["padding_mask"])
             for run in (run_float, run_quantized)
         )
         predicted = _predictions(head, expected)

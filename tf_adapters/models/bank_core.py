@@ -186,7 +186,7 @@ class BankCore(Float32Layer):
         if "pooled_output" in outputs:
             vectors["pooled_output"] = outputs["pooled_output"][:, None]
         for layer in self.pooler_bias:
-            pooler = self.encoder.pooler
+            pooler: Any = self.encoder.pooler
             pooled = dense(first, pooler.kernel, pooler.bias)[:, None]
             change = layer.vectors("bias", rows, pooled.dtype)
             vectors["pooled_output"] = ops.tanh(pooled + change)

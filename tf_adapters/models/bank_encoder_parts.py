@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+from typing import Any
 
 from keras import ops
 import numpy as np
@@ -59,7 +60,8 @@ def norm_part(
         norm: Layer norm.
         values: Dict from the id of a variable to the value that replaces it.
     """
-    gamma, beta = norm.gamma, norm.beta
+    gamma: Any = norm.gamma
+    beta = norm.beta
     arrays = {
         "gamma": values.get(id(gamma), gamma),
         "beta": np.zeros(gamma.shape)

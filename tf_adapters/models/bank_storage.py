@@ -212,10 +212,11 @@ class BankStorage(EncoderModel):
 
     def _check_widths(self, arrays: dict[Place, Any]) -> None:
         """Widens the outputs if an adapter has a wider head than expected."""
-        if self._widths is None:
+        known = self._widths
+        if known is None:
             return
         for name, width in _widths([arrays]).items():
-            if width > self._widths.get(name, 0):
+            if width > known.get(name, 0):
                 self._widths = None
                 self._forget_graphs()
                 self.generation += 1

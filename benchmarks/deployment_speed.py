@@ -33,8 +33,6 @@ from tf_adapters import methods
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
 from tf_adapters.encoders.load import find_encoder
-from tf_adapters.export import litert_model
-from tf_adapters.export import openvino_model
 from tf_adapters.export import saved_model
 from tf_adapters.export.check_texts import CheckTexts
 
@@ -56,12 +54,24 @@ def onnx_writer(precision):
     return write
 
 
-def write_openvino(model, packer, folder, texts, lengths):
-    return openvino_model.export_openvino(model, packer, folder)
+def openvino_writer(precision):
+    """Returns a function that writes an OpenVINO model."""
+
+    def write(model, packer, folder, texts, lengths):
+        return tf_adapters.export_openvino(model, packer, folder, precision)
+
+    return write
 
 
-def write_litert(model, packer, folder, texts, lengths):
-    return litert_model.export_litert(model, packer, folder, lengths=lengths)
+def litert_writer(precision):
+    """Returns a function that writes a LiteRT file for the two lengths."""
+
+    def write(model, packer, folder, texts, lengths):
+        return tf_adapters.export_litert(
+            model, packer, folder, precision, lengths=lengths
+        )
+
+    return write
 
 
 # Row of the table: a key of `deployment_worker.LOADERS`, and the function that
@@ -71,8 +81,10 @@ WRITERS = {
     "onnx": ("onnx", onnx_writer("float32")),
     "onnx_int8": ("onnx", onnx_writer("int8")),
     "onnx_int8_static": ("onnx", onnx_writer("int8_static")),
-    "openvino": ("openvino", write_openvino),
-    "litert": ("litert", write_litert),
+    "openvino": ("openvino", openvino_writer("float32")),
+    "openvino_int8": ("openvino", openvino_writer("int8")),
+    "litert": ("litert", litert_writer("float32")),
+    "litert_int8": ("litert", litert_writer("int8")),
 }
 # Steps of a turn, of half a second to a second each.
 _STEPS = {"one": 40, "short": 6, "long": 2}

@@ -56,7 +56,7 @@ def load_openvino(path):
     import openvino
 
     exact = {"INFERENCE_PRECISION_HINT": "f32"}
-    file = Path(path) / "model.xml"
+    (file,) = Path(path).glob("*.xml")
     model = openvino.compile_model(file, "CPU", exact)
     return lambda features: model(features)["logits"]
 
@@ -65,9 +65,8 @@ def load_litert(path):
     """Returns a LiteRT file's function, on all cores."""
     from ai_edge_litert import interpreter
 
-    model = interpreter.Interpreter(
-        str(Path(path) / "model.tflite"), num_threads=os.cpu_count()
-    )
+    (file,) = Path(path).glob("*.tflite")
+    model = interpreter.Interpreter(str(file), num_threads=os.cpu_count())
 
     def run(features):
         name = f"tokens_{features['token_ids'].shape[-1]}"

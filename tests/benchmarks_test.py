@@ -67,7 +67,8 @@ def test_the_training_that_is_timed_trains_and_answers(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_the_files_that_are_timed_answer(tmp_path, monkeypatch, capsys):
-    arguments = ["--formats=saved_model,onnx,onnx_int8", "--turns=1"]
+    formats = ("saved_model", "onnx_int8", "openvino_int8", "litert_int8")
+    arguments = [f"--formats={','.join(formats)}", "--turns=1"]
     arguments += ["--encoder", commands.ENCODER_OF_TWO_BLOCKS]
     arguments += ["--lengths", "8", "16"]
     name = "deployment_speed.py"
@@ -76,9 +77,5 @@ def test_the_files_that_are_timed_answer(tmp_path, monkeypatch, capsys):
     runpy.run_path(str(FOLDER / name), run_name="__main__")
     lines = capsys.readouterr().out.splitlines()
     rows = [line.split(" | ") for line in lines if line.startswith("| ")][1:]
-    assert [row[0] for row in rows] == [
-        "| saved_model",
-        "| onnx",
-        "| onnx_int8",
-    ]
+    assert [row[0] for row in rows] == [f"| {name}" for name in formats]
     assert all(float(cell.split()[0]) > 0 for row in rows for cell in row[1:6])

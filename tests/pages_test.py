@@ -44,7 +44,9 @@ def run(tmp_path, monkeypatch):
         monkeypatch.setattr(
             module,
             "load_encoder",
-            lambda name, dtype=None: load_encoder(folder, dtype),
+            lambda name, *args, **options: load_encoder(
+                folder, *args, **options
+            ),
         )
     monkeypatch.chdir(tmp_path)
 

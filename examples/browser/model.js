@@ -5,10 +5,12 @@ import * as ort from "onnxruntime-web";
 
 import { readMetadata } from "./metadata.js";
 
+const FILES = ["model.onnx", "model_int8.onnx", "model_int8_static.onnx"];
+
 /** Loads a model; returns its tasks and a function that answers texts. */
 export async function loadModel(folder) {
   const [bytes, tokenizerFile] = await Promise.all([
-    read(`${folder}/model.onnx`).then((file) => file.arrayBuffer()),
+    readFirst(FILES.map((name) => `${folder}/${name}`)),
     read(`${folder}/tokenizer.json`).then((file) => file.json()),
   ]);
   const metadata = readMetadata(new Uint8Array(bytes));
@@ -21,6 +23,7 @@ export async function loadModel(folder) {
   const tokenizer = new Tokenizer(tokenizerFile, {});
   const prepared = tokenizerFile.normalizer?.lowercase ? withoutCapitalSigma : String;
   const session = await ort.InferenceSession.create(bytes);
+  if (!tasks) check(session, alone().head);
   const answerTexts = async (texts, task) => {
     const facts = tasks ? tasks[task] : alone();
     const maxLength = Number(metadata.max_length);
@@ -29,6 +32,28 @@ export async function loadModel(folder) {
     return answer(outputs, facts);
   };
   return { tasks: Object.keys(tasks ?? {}), answerTexts };
+}
+
+/** Throws an error if the page cannot show the answers of a head. */
+function check(session, head) {
+  const names = session.outputNames;
+  const isShown = names.includes("probabilities") || names.includes("score");
+  if (!isShown || (head.windows ?? 1) > 1) {
+    throw new Error(
+      "This page shows classes and numbers of texts without windows. The " +
+        `model's head is ${JSON.stringify(head)}.`,
+    );
+  }
+}
+
+/** Returns the bytes of the first file that is there. */
+async function readFirst([path, ...others]) {
+  try {
+    return await (await read(path)).arrayBuffer();
+  } catch (error) {
+    if (others.length === 0) throw error;
+    return readFirst(others);
+  }
 }
 
 async function read(path) {

@@ -66,7 +66,9 @@ try {
   const page = await browser.newPage();
   const address = `http://127.0.0.1:${server.address().port}/index.html`;
   console.log(await ask(page, address, positionals, values.task));
-  if (values.screenshot) await page.screenshot({ path: values.screenshot });
+  if (values.screenshot) {
+    await page.screenshot({ path: values.screenshot, fullPage: true });
+  }
 } catch (error) {
   console.error(error.message);
   process.exitCode = 1;

@@ -203,7 +203,8 @@ def test_a_quantized_file_is_close_to_the_float_file(exported, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", sorted(set(tiny.FAMILIES) - {"bert"}))
-def test_encoders(family, tmp_path):
+def test_encoders(family, tmp_path, monkeypatch):
+    monkeypatch.setattr(tiny, "VOCABULARY", 100)  # As the packer's.
     head = heads.Classification(labels=("a", "b"))
     model = tf_adapters.adapt(
         tiny.encoder(family), tf_adapters.methods.Pfeiffer(units=4), head
@@ -230,6 +231,9 @@ def test_heads(kind, tmp_path):
 @pytest.mark.parametrize("name", cases.names())
 def test_methods(name, tmp_path):
     model, _ = conftest.make_model("bert", cases.EVERY[name], tasks.get("wnli"))
+    # With large outputs, the two orders of a fusion's products in Keras differ
+    # by more than the tolerance.
+    model.head_layer.kernel.assign(0.25 * model.head_layer.kernel)
     packer = conftest.make_packer("bert")
     folder = tmp_path / "model"
     tf_adapters.export_litert(model, packer, folder, lengths=[8])

@@ -165,6 +165,7 @@ def test_the_file_describes_its_tasks(runs, exported):
         assert facts["encoder_fingerprint"] == fingerprint
 
 
+@pytest.mark.slow
 def test_a_file_that_differs_is_not_kept(runs, exported, tmp_path, monkeypatch):
     earlier = (exported / "model.onnx").read_bytes()
     call = BankModel.call

@@ -1,5 +1,6 @@
 """What ONNX or the disk does not allow is an error, and changes nothing."""
 
+import dataclasses
 import errno
 import os
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.export import conftest
 import tf_adapters
 from tf_adapters import heads
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import UserError
 from tf_adapters.export import onnx_file
 from tf_adapters.export import onnx_model
 
@@ -124,9 +126,29 @@ def test_a_run_without_its_data_is_checked_on_sentences(
 ):
     method = tf_adapters.methods.Houlsby(units=4)
     *_, config = conftest.make_run(tmp_path, "wnli", method)
+    # The file computes in float32 all the same.
+    train = dataclasses.replace(config.train, precision="mixed_bfloat16")
+    config = dataclasses.replace(config, train=train)
     folder = onnx_model.export_run(config, tmp_path, "int8")
     assert folder == tmp_path / "onnx_int8" / "wnli"
     assert "built-in sentences" in caplog.text
     assert "200 predictions" in capsys.readouterr().out
     names = ["model_int8.onnx", "run.py", "tokenizer.json"]
     assert sorted(path.name for path in folder.iterdir()) == names
+
+
+@pytest.mark.slow
+def test_a_text_model_is_checked_on_the_given_texts(tmp_path, capsys):
+    head = heads.Classification(("a", "b"))
+    encoder = tf_adapters.load_encoder(str(conftest.ENCODERS / "bert"))[0]
+    model = tf_adapters.TextModel(
+        encoder, head=head, preprocessor=conftest.make_packer("bert")
+    )
+    pairs = [("the film is good", "it was bad"), ("", "dull")] * 15
+    path = tmp_path / "model"
+    for precision in ("int8_static", "int8"):  # The second one replaces it.
+        model.export(path, format="onnx", precision=precision, texts=pairs)
+        assert f"{precision} file gives" in capsys.readouterr().out
+        assert (path / f"model_{precision}.onnx").exists()
+    with pytest.raises(UserError, match="no effect on a SavedModel"):
+        model.export(tmp_path / "other", precision="int8")

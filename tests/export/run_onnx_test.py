@@ -51,11 +51,6 @@ _CASES = {
         ],
     ),
 }
-_SLOW = [
-    pytest.param(name, marks=pytest.mark.slow)
-    for name in _CASES
-    if name != "tags"
-]
 
 
 def _printed(folder, arguments, monkeypatch, capsys):
@@ -73,7 +68,8 @@ def _rounded(value):
     return pytest.approx(value, abs=1e-4) if type(value) is float else value
 
 
-@pytest.mark.parametrize("kind", ["tags", *_SLOW])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", _CASES)
 def test_it_prints_the_answer(kind, tmp_path, monkeypatch, capsys):
     head, rows = _CASES[kind]
     method = tf_adapters.methods.BitFit()

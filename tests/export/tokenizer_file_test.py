@@ -25,8 +25,12 @@ _NAMES = {
     "padding_mask": "attention_mask",
     "segment_ids": "type_ids",
 }
-# KerasHub's byte pairs take ten seconds for the odd texts.
-_SLOW = pytest.param("roberta_bare", marks=pytest.mark.slow)
+
+
+def _slow(*names):
+    return [pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
 # In WordPiece, the limit of a word is 100 bytes or 100 characters.
 _TEXTS = [t for t in SENTENCES if max(map(len, t.split() or [""])) < 40]
 
@@ -53,7 +57,9 @@ def _assert_equal(packer, tokenizer, *columns):
         np.testing.assert_array_equal(ops.convert_to_numpy(ours), theirs)
 
 
-@pytest.mark.parametrize("name", ["bert", "mpnet", "modernbert", _SLOW])
+@pytest.mark.parametrize(
+    "name", ["bert", *_slow("mpnet", "modernbert", "roberta_bare")]
+)
 def test_the_ids_are_the_packers(name, tmp_path):
     packer = _packer(name)
     tokenizer = _written(packer, tmp_path)
@@ -64,7 +70,7 @@ def test_the_ids_are_the_packers(name, tmp_path):
     _assert_equal(packer, tokenizer, short, short[::-1])
 
 
-@pytest.mark.parametrize("name", ["xlm_roberta", "albert", "deberta"])
+@pytest.mark.parametrize("name", ["albert", "deberta", *_slow("xlm_roberta")])
 def test_equally_likely_pieces_may_be_in_another_order(name, tmp_path):
     packer = _packer(name)
     tokenizer = _written(packer, tmp_path)

@@ -44,14 +44,14 @@ class LoadedWeights:
     def __init__(self) -> None:
         # The fingerprint if the weights do not give it: they are quantized, or
         # come from a `.keras` file.
-        self.given_fingerprint = None
+        self.given_fingerprint: str | None = None
         # Whether the original weights are unknown: a `.keras` file only
         # contains the weights after training.
         self.is_of_file = False
         # `"int8"` or `"int4"` if the weights are quantized, else `None`.
-        self.quantization = None
+        self.quantization: str | None = None
         # The number of weights before they were quantized.
-        self.num_weights = None
+        self.num_weights: int | None = None
         # From the path of a weight that some model trains to the variable and
         # its original value.
         self._loaded = {}

@@ -29,8 +29,11 @@ _KINDS = (
 )
 # Only weights are quantized, not activations. With rounded activations, a
 # text's answer would depend on the other texts of its batch.
+_NO_QUANTIZER: Any = None  # By Keras's own types, `None` is not allowed.
 _CONFIGS: dict[str, Any] = {
-    "int8": keras.quantizers.Int8QuantizationConfig(activation_quantizer=None),
+    "int8": keras.quantizers.Int8QuantizationConfig(
+        activation_quantizer=_NO_QUANTIZER
+    ),
     "int4": keras.quantizers.Int4QuantizationConfig(block_size=128),
 }
 

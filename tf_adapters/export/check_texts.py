@@ -105,7 +105,7 @@ def _batches(
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yields the features of at most 200 examples that the head makes."""
     examples = pipeline.to_tensors(
-        model.head.encode(list(rows), fields, packer, labeled=False)
+        model.head.encode(list(map(dict, rows)), fields, packer, labeled=False)
     )
     plan = batch_plan.plan_evaluation(examples.lengths, _AT_ONCE)
     for batch in pipeline.dataset(examples, plan[: ROWS // _AT_ONCE]):

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -78,7 +79,7 @@ class _Graph:
         from onnx import numpy_helper
 
         if name not in self.constants:
-            self.constants[name] = np.float32(value)
+            self.constants[name] = np.array(value, "float32")
             tensor = numpy_helper.from_array(np.array(value, "float32"), name)
             self._graph.initializer.append(tensor)
         return name
@@ -172,9 +173,9 @@ def _become_norm(
 def _order_gelu(graph: _Graph, erf: onnx.NodeProto) -> None:
     """Reorders `(1 + erf(x sqrt(0.5))) 0.5 x`."""
     scaled = graph.maker(erf.input[0], "Mul")
-    total = graph.only_user(erf.output[0], "Add")
-    half = total and graph.only_user(total.output[0], "Mul")
-    last = half and graph.only_user(half.output[0], "Mul")
+    total: Any = graph.only_user(erf.output[0], "Add")
+    half: Any = total and graph.only_user(total.output[0], "Mul")
+    last: Any = half and graph.only_user(half.output[0], "Mul")
     if scaled is None or not last:
         return
     x, factor = scaled.input

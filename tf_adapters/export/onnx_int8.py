@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from typing import TYPE_CHECKING
+from typing import Any
 
 from tf_adapters.common.extras import needs_extra
 
@@ -56,7 +57,9 @@ def quantize(
         if precision == "int8":
             quantization.quantize_dynamic(content, path, **kinds, **options)
         else:
-            reader = _reader(quantization.CalibrationDataReader, calibration)
+            reader: Any = _reader(
+                quantization.CalibrationDataReader, calibration
+            )
             later = _narrowing(content)
             quantization.quantize_static(
                 *(content, path, reader),

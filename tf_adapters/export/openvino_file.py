@@ -81,11 +81,8 @@ def _is_quantized(node: openvino.Node) -> bool:
         return False
     shape = node.get_output_shape(0)
     is_float = node.get_output_element_type(0).to_dtype() == np.float32
-    return (
-        is_float
-        and len(shape) == 2
-        and np.prod(tuple(shape)) >= _FEWEST_QUANTIZED
-    )
+    count = int(np.prod(tuple(shape)))
+    return is_float and len(shape) == 2 and count >= _FEWEST_QUANTIZED
 
 
 def _scaled(weights: np.ndarray, axis: int) -> openvino.Node:

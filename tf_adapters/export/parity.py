@@ -74,8 +74,8 @@ def random_batches(
     for length in np.linspace(2, packer.max_length, rows // _ROWS_AT_ONCE):
         features = {}
         for name, shape in model.feature_shapes().items():
-            rows = (_ROWS_AT_ONCE, *[3] * (len(shape) - 2), int(length))
+            whole = (_ROWS_AT_ONCE, *[3] * (len(shape) - 2), int(length))
             limit = {"token_ids": size, "padding_mask": 2}.get(name, 1)
-            features[name] = generator.integers(0, limit, rows, "int32")
+            features[name] = generator.integers(0, limit, whole, "int32")
         features["padding_mask"][..., :2] = 1
         yield features

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from tf_adapters.heads.head import Head
 
-    Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
+    Run = Callable[[dict[str, np.ndarray]], Mapping[str, Any]]
 
 # A file below this is not written.
 LEAST_EQUAL = 0.9
@@ -118,7 +119,7 @@ def compare(
     equal, pairs = [], []
     for features in batches:
         expected, found = (
-            _rows(head, run(features)[name], features["padding_mask"])
+            _rows(head, run(dict(features))[name], features["padding_mask"])
             for run in (run_float, run_quantized)
         )
         predicted = _predictions(head, expected)
@@ -171,5 +172,6 @@ def _predictions(head: Head, outputs: np.ndarray) -> np.ndarray | None:
         return outputs.argmax(axis=-1) if head.labels else None
     if head.signature not in ("text", "windows", "choice"):
         return None
-    found = np.asarray(head.predictions(outputs))
+    valued: Any = head
+    found = np.asarray(valued.predictions(outputs))
     return found if np.issubdtype(found.dtype, np.integer) else None

@@ -134,11 +134,10 @@ def _from_first_token(
     positions = ops.maximum(columns - before[:, None], 0)
     offset = encoder.position_offset
 
-    def moved() -> Tensor:
-        difference = ops.take(table, positions + offset, axis=0)
-        return x + difference - ops.take(table, columns + offset, axis=0)
-
-    return ops.cond(ops.any(before > 0), moved, lambda: x)
+    # Without a condition, which OpenVINO computes wrongly. The difference is
+    # exactly 0 where nothing moves.
+    counted = ops.take(table, columns + offset, axis=0)
+    return x + (ops.take(table, positions + offset, axis=0) - counted)
 
 
 def _lengthened(values: Tensor, slot: Slot | None, value: int) -> Tensor:

@@ -6,7 +6,7 @@ how the weights are stored.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
+import os
 from typing import Any
 
 from tf_adapters.common.errors import AdapterError
@@ -98,7 +98,7 @@ class BankModel(BankStorage):
 
 
 def load_bank(
-    adapters: Sequence[str | Path | AdapterModel],
+    adapters: Sequence[str | os.PathLike[str] | AdapterModel],
     encoder: Encoder,
     capacity: int | None = None,
 ) -> BankModel:

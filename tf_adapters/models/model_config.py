@@ -30,7 +30,7 @@ def encoder_config(encoder: Encoder) -> dict[str, Any]:
     """Returns an `Encoder` as plain values, and its fingerprint."""
     fields = dict(vars(encoder))
     fingerprint = fields.pop("fingerprint")
-    backbone = keras.saving.serialize_keras_object(fields["backbone"])
+    backbone: Any = keras.saving.serialize_keras_object(fields["backbone"])
     # With the types of quantized layers, Keras would build other variables.
     policy = keras.dtype_policies.serialize(encoder.backbone.dtype_policy)
     backbone["config"]["dtype"] = policy

@@ -13,11 +13,10 @@ from tf_adapters.papers.studies.claims import spreads
 
 if TYPE_CHECKING:
     from tf_adapters.launch.planned_run import Run
-    from tf_adapters.papers.studies.grid.claim import Claim
 
 
 def find_boxes(
-    claim: Claim,
+    claim: Any,
     runs: Sequence[Run],
     rows: Any,
     split: Any,

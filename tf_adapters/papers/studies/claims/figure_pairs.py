@@ -63,7 +63,7 @@ def figure_differences(
 
 
 def _by_runs(
-    differences: dict[str, Any], columns: Sequence[str], names: Sequence[str]
+    differences: dict[str, Any], columns: Sequence[str], names: Collection[str]
 ) -> list[Any]:
     """Returns the mean difference of each pair of runs, a `Difference`.
 

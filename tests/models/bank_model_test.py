@@ -5,6 +5,7 @@ import pytest
 
 from tests import stored
 from tests import tiny
+from tests.methods import cases
 import tf_adapters
 from tf_adapters import heads
 from tf_adapters import methods
@@ -233,6 +234,36 @@ def test_what_does_not_fit_is_refused(method, head, message):
     model = adapt(tiny.encoder(), method, head)
     with pytest.raises(saving.AdapterError, match=message):
         load_bank([model], model.encoder_info)
+
+
+# The cases of methods that a bank cannot hold.
+REFUSED = {
+    *("full", "full_mixout", "top_layers", "diff_pruning"),
+    *("multitask", "multitask_heads", "projected_attention"),
+    *("projected_attention_code", "prompt_tuning", "prompt_tuning_peft"),
+    *("prefix_tuning_peft", "bottleneck_forms", "invertible"),
+    *("language_adapter", "unipelt"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", cases.CASES)
+def test_every_case_of_a_method_is_held_or_refused(tmp_path, name):
+    method, _ = cases.CASES[name]
+    blocks = cases.num_blocks(method)
+    model = cases.build(tiny.encoder(num_blocks=blocks), method, TWO)
+    for number, variable in enumerate(model.trained_variables().values()):
+        tiny.randomize([variable], seed=number)
+    saving.save_adapter(model, tmp_path / "run")
+    encoder = tiny.encoder(num_blocks=blocks)
+    if name in REFUSED:
+        with pytest.raises(saving.AdapterError, match="a bank cannot hold it"):
+            load_bank([tmp_path / "run"], encoder)
+        return
+    bank = load_bank([tmp_path / "run"], encoder)
+    features = tiny.batch(encoder)
+    found = bank({**features, "adapter_ids": np.zeros(3, "int32")})
+    np.testing.assert_allclose(found, model(features), atol=1e-5)
 
 
 def test_a_fusion_is_refused(tmp_path):

@@ -190,7 +190,7 @@ class LoRAUpdate(Slot):
             UserError: If a gate replaces `alpha / rank`.
         """
         if self.use_gating:
-            raise UserError("A bank has no gates. Received: use_gating=True")
+            raise UserError("A bank has no gates. Received: use_gating=True.")
         arrays = {
             "down_kernel": self.down_kernel,
             "up_kernel": self.up_kernel * self.scale,

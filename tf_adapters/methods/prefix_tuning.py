@@ -238,7 +238,7 @@ class Prefix(SlotGivenLayers):
             UserError: If a gate multiplies them.
         """
         if self.use_gating:
-            raise UserError("A bank has no gates. Received: use_gating=True")
+            raise UserError("A bank has no gates. Received: use_gating=True.")
         keys, values = self.vectors.call(self.block)
         mask = ops.ones((self.vectors.length,))
         arrays = {"keys": keys, "values": values, "mask": mask}

@@ -212,14 +212,14 @@ class BankStorage(EncoderModel):
 
     def _check_widths(self, arrays: dict[Place, Any]) -> None:
         """Widens the outputs if an adapter has a wider head than expected."""
-        known = self._widths
-        if known is None:
-            return
-        for name, width in _widths([arrays]).items():
-            if width > known.get(name, 0):
-                self._widths = None
-                self._forget_graphs()
-                self.generation += 1
+        widths = self._widths
+        if widths is not None and any(
+            width > widths.get(name, 0)
+            for name, width in _widths([arrays]).items()
+        ):
+            self._widths = None
+            self._forget_graphs()
+            self.generation += 1
 
 
 def _check_capacity(capacity: int | None, num_members: int) -> None:

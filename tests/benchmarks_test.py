@@ -78,4 +78,6 @@ def test_the_files_that_are_timed_answer(tmp_path, monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     rows = [line.split(" | ") for line in lines if line.startswith("| ")][1:]
     assert [row[0] for row in rows] == [f"| {name}" for name in formats]
-    assert all(float(cell.split()[0]) > 0 for row in rows for cell in row[1:6])
+    # Megabytes of so small a file, and the seconds to load it, may be 0.0.
+    timed = [cell for row in rows for cell in row[3:6]]
+    assert all(float(cell.split()[0]) > 0 for cell in timed)

@@ -116,9 +116,9 @@ class Fusion(Method):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class FusionSlot(SlotOfLayers):
-    """Slot that computes `x + sum_n p_n V z_n`, for members' outputs `z_n`.
+    """Slot that computes `x + sum_n p_n V z_n`; member `n` computes `z_n`.
 
-    Its probe is the attention weights `p`.
+    The slot reports the attention weights `p` as a probe.
 
     Args:
         reads: Input of the members and the query, one of
@@ -172,7 +172,7 @@ class FusionSlot(SlotOfLayers):
         return x + fused, {"fusion_weights": weights}
 
     def _draw(self, seeds: "StatelessSeeds") -> Tensor:
-        """Returns the indices of `subset` random members, equal in all slots."""
+        """Draws the indices of `subset` members; all slots draw the same."""
         order = keras.random.uniform(
             (self.fusion.num_adapters,), seed=seeds.of_step()
         )

@@ -154,8 +154,7 @@ class Method:
     def trainable_encoder_variables(
         self, encoder: Any
     ) -> "list[keras.Variable]":
-        """Returns the variables of an `AdaptedEncoder` that the method trains.
-        """
+        """Returns the variables of an `AdaptedEncoder` that the method trains."""
         return []
 
     def reparameterize(

@@ -154,7 +154,10 @@ class Method:
     def trainable_encoder_variables(
         self, encoder: Any
     ) -> "list[keras.Variable]":
-        """Returns the variables of an `AdaptedEncoder` that the method trains."""
+        """Returns the variables that the method trains in an `AdaptedEncoder`.
+
+        The variables of the method's own slots are not among them.
+        """
         return []
 
     def reparameterize(

@@ -267,14 +267,11 @@ class FormSlot(SlotOfLayers):
         return layer_norm(x, *self.norms[place], 1e-5)
 
     def bank_parts(self) -> list[Part]:
-        """Returns the bottleneck as a `Part` of a bank.
-
-        The weights of its up-projection are multiplied by the scaling.
+        """Returns the bottleneck, with the scaling applied, as a bank's `Part`.
 
         Raises:
-            UserError: Unless the bottleneck's output is added to the sublayer's
-                output, before the pretrained norm, and the other settings are
-                those of a usual bottleneck.
+            UserError: If the form is not a usual bottleneck that is added to
+                the sublayer's output, before the pretrained norm.
         """
         form, layer = self.form, self.delta
         self._check_is_added_before_the_norm()

@@ -119,19 +119,13 @@ class AdaptedBlock(Float32Layer):
         }
 
     def _slot(self, place: str) -> Slot | None:
-        """Returns the slot to call at a place, or `None`.
-
-        Slots that are disabled, or folded into a kernel, are not called.
-        """
+        """Returns the slot at a place unless it is disabled or folded."""
         slot = self.slots.get(place)
         return None if slot is None or slot.is_folded else slot
 
     @property
     def places_in_use(self) -> frozenset[str]:
-        """The places whose slots are not disabled.
-
-        Without such places, the block is that of the original encoder.
-        """
+        """The places whose slots are not disabled."""
         return self._in_use
 
     @places_in_use.setter
@@ -180,10 +174,7 @@ class AdaptedBlock(Float32Layer):
         return x, probes
 
     def kernels(self) -> dict[str, tuple[keras.Variable, int]]:
-        """Returns a dict from projection to kernel and number of input axes.
-
-        See `BlockLayers.kernels`.
-        """
+        """Returns a dict by projection; see `BlockLayers.kernels`."""
         return self.block_layers.kernels()
 
     def norms(self) -> list[keras.layers.Layer]:
@@ -219,10 +210,7 @@ class AdaptedBlock(Float32Layer):
     def _norm(
         self, sublayer: str, context: Context
     ) -> Callable[[Tensor], Tensor]:
-        """Returns a function that applies a sublayer's norm to token vectors.
-
-        If the sublayer has no norm, the function returns its argument.
-        """
+        """Returns a function that applies a sublayer's norm, if it has one."""
         norm = getattr(self, f"{sublayer}_norm")
         if norm is None:
             return lambda value: value
@@ -241,10 +229,7 @@ class AdaptedBlock(Float32Layer):
         training: bool | None,
         probes: dict[str, dict[str, Tensor]],
     ) -> Tensor:
-        """Applies slots, residual and norm to a sublayer's output `x`.
-
-        The probes of the slots are added to `probes`.
-        """
+        """Applies slots, residual and norm to a sublayer's output `x`."""
         norm = self._norm(sublayer, context)
         context = dataclasses.replace(
             context, norm=self._norm_place.for_slot(norm)

@@ -92,7 +92,7 @@ def _check_replaceable(
 
 
 def _identity(part: Any) -> Any:
-    """Returns the value by which two sections of configurations are compared."""
+    """Returns a section of a configuration in the form to be compared."""
     # The same encoder may have several names, but only one fingerprint.
     return part.get("fingerprint", part) if isinstance(part, dict) else part
 

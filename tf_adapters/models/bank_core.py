@@ -1,4 +1,4 @@
-"""The forward pass of a `BankModel`, with rows for a number of adapters."""
+"""The forward pass of a `BankModel`, with room for some number of adapters."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def model_from(cls: type[AdapterModel], config: dict[str, Any]) -> AdapterModel:
 
 
 def encoder_from(config: dict[str, Any]) -> Encoder:
-    """Recreates the `Encoder` in a dict of `encoder_config`, without weights."""
+    """Recreates the `Encoder` that `encoder_config` described, but no weights."""
     fields = dict(config["encoder"])
     backbone = keras.saving.deserialize_keras_object(fields["backbone"])
     # Files of version 0.2.0 and earlier have no `quantization`.

@@ -109,7 +109,7 @@ def load_bank(
         adapters: Paths of adapter folders or of runs that contain one, or
             models in memory, each an `AdapterModel`. Their methods and heads
             may differ.
-        encoder: The `Encoder` that all adapters were trained on, freshly loaded.
+        encoder: The `Encoder` of all adapters, freshly loaded.
         capacity: See `BankModel`.
 
     Raises:

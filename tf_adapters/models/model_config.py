@@ -65,7 +65,10 @@ def model_from(cls: type[AdapterModel], config: dict[str, Any]) -> AdapterModel:
 
 
 def encoder_from(config: dict[str, Any]) -> Encoder:
-    """Recreates the `Encoder` that `encoder_config` described, but no weights."""
+    """Recreates the `Encoder` that `encoder_config` described.
+
+    Its weights are random.
+    """
     fields = dict(config["encoder"])
     backbone = keras.saving.deserialize_keras_object(fields["backbone"])
     # Files of version 0.2.0 and earlier have no `quantization`.

@@ -23,7 +23,10 @@ _OF_ENCODER = ("layer norms", "biases", "encoder kernels")
 def variable_groups(
     model: AssembledModel,
 ) -> list[tuple[str, bool, list[keras.Variable]]]:
-    """Returns a model's weights as (group name, whether it trains, variables)."""
+    """Returns a list of (group name, whether it trains, variables).
+
+    Raises a `UserError` if a variable of the model belongs to no group.
+    """
     declared = {id(v) for v in model.declared_encoder_variables()}
     in_backbone = model.encoder.backbone.weights
     in_slots = _in_slots(model)
@@ -150,7 +153,7 @@ def trained_table(model: AssembledModel | MultiTaskModel) -> str:
         state = "trains" if trains else "frozen"
         weights = count_weights(variables)
         if part == "encoder":
-            # Quantized variables are packed, and scales do not count as weights.
+            # Quantized variables are packed, and their scales do not count.
             weights = encoder_weights - of_encoder
         elif part in _OF_ENCODER:
             of_encoder += weights

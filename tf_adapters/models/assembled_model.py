@@ -177,9 +177,9 @@ class AssembledModel(EncoderModel):
         """Folds the method's changes: adds them to the encoder's own weights.
 
         Such changes are the products `A B` of LoRA, for example, or the
-        differences of diff pruning. The encoder then computes the adapted
-        outputs at no extra cost. A folded model gives the same outputs, but you
-        cannot train or save it until you call `unfold`.
+        differences of diff pruning. The encoder then includes these changes at
+        no extra cost. A folded model gives the same outputs, but you cannot
+        train or save it until you call `unfold`.
 
         Raises:
             UserError: If another model has changed the encoder, a kernel is
@@ -231,7 +231,7 @@ class AssembledModel(EncoderModel):
         return [v for v in declared if id(v) in read]
 
     def is_added(self, variable: keras.Variable) -> bool:
-        """Returns whether a variable was added to the encoder and trains."""
+        """Returns whether a variable trains and is of the method or head."""
         return self._freezing.is_added(variable)
 
     def trained_variables(self) -> dict[str, keras.Variable]:

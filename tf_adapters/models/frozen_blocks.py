@@ -25,8 +25,8 @@ _NAME = "hidden_state_"
 def input_name(blocks: int) -> str:
     """Returns the name of the input that replaces the first blocks.
 
-    The value of the input is the output of these blocks: `hidden_states[blocks]`
-    in the outputs of an `AdaptedEncoder`.
+    The input is the output of these blocks: `hidden_states[blocks]` in the
+    outputs of an `AdaptedEncoder`.
 
     Args:
         blocks: Integer. Number of blocks to skip.

@@ -33,7 +33,7 @@ class BankRows:
             self._free[place].append(row)
 
     def doubled(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Returns twice the number of rows for each place without a free row."""
+        """Returns twice the row count of each place that has no free row."""
         return {
             place: 2 * self.num_rows.get(place, 1)
             for place in places

@@ -31,7 +31,7 @@ _TIMEOUT = 60.0
 
 
 class BankStorage(EncoderModel):
-    """Base class that stores the adapters of a `BankModel` in rows of variables.
+    """Stores the adapters of a `BankModel` in rows of variables.
 
     `BankModel` adds the forward pass.
 

@@ -85,7 +85,7 @@ class AdapterBias(Method):
             )
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns a list with one dict per block, from place to `Slot`."""
+        """Returns each block's slots: a list of dicts from place to slot."""
         reads_ffn = self.alpha_input == "intermediate"
         input_width = shape.ffn_width if reads_ffn else shape.width
         shared_vector = Vector(shape.width, name="shared_vector")

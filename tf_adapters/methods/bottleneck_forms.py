@@ -1,4 +1,4 @@
-"""Variants of bottleneck adapters, of papers and of the `adapters` library."""
+"""Variants of bottleneck adapters from papers and the `adapters` library."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -128,7 +128,7 @@ class BottleneckForms(Method):
             )
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns a list with one dict per block, from place to `Slot`."""
+        """Returns each block's slots: a list of dicts from place to slot."""
         sublayers = {"bottom": ("attention",), "top": ("ffn",)}
         names = sublayers.get(self.position, ("attention", "ffn"))
         behind = "" if self.pretrained_norm in ("after", "both") else "_norm"

@@ -69,7 +69,7 @@ class Compacter(Method):
         bottleneck_slots.settle_width(self, default_factor=32.0)
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns a list with one dict per block, from place to `Slot`."""
+        """Returns each block's slots: a list of dicts from place to slot."""
         places, reads = bottleneck_slots.PLACEMENTS[self.placement]
         units = bottleneck_slots.width_of_bottleneck(self, shape.width)
         if min(self.order, self.rank) < 1 or (

@@ -95,7 +95,7 @@ class DiffPruning(Method):
     def reparameterize(
         self, model: Any
     ) -> list[tuple[keras.Variable, keras.layers.Layer]]:
-        """Returns pairs of an encoder variable and the `SparseDiff` of it."""
+        """Returns pairs of an encoder variable and its `SparseDiff` layer."""
         pairs = []
         for variable in model.encoder_variables_read():
             layer = SparseDiff(

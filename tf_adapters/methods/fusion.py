@@ -77,7 +77,7 @@ class Fusion(Method):
     not_in_bank = "It combines adapters of its own."
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns a list with one dict per block, from place to `Slot`."""
+        """Returns each block's slots: a list of dicts from place to slot."""
         self._check_subset()
         places, reads = bottleneck_slots.PLACEMENTS[self.placement]
 

@@ -63,7 +63,7 @@ class IA3(Method):
     leave_out: tuple[int, ...] = ()
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns a list with one dict per block, from place to `Slot`."""
+        """Returns each block's slots: a list of dicts from place to slot."""
         sides = _FORMS[self.form]
 
         def make(projection: str, name: str) -> "Rescale":

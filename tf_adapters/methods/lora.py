@@ -72,7 +72,7 @@ class LoRA(Method):
             )
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns a list with one dict per block, from place to `Slot`."""
+        """Returns each block's slots: a list of dicts from place to slot."""
 
         def make(projection: str, name: str) -> "LoRAUpdate":
             return LoRAUpdate(

@@ -61,7 +61,10 @@ class EncoderShape:
         return self.ffn_width if place == "ffn_down" else self.width
 
     def build_slots(self, slots: dict[str, Slot]) -> None:
-        """Builds the slots that are not built yet; the keys are places."""
+        """Builds the given slots, unless they are built already.
+
+        `slots` is a dict from place to slot.
+        """
         for place, slot in slots.items():
             if not slot.built:
                 slot.build((None, None, self.read_in(place)))

@@ -28,7 +28,7 @@ from tf_adapters.methods.registry import register
 @register("prefix_tuning")
 @dataclasses.dataclass(frozen=True)
 class PrefixTuning(Method):
-    """Prepends trained keys and values to the text's own, in each block.
+    """Prepends trained keys and values to those of the text, in each block.
 
     The encoder is frozen. Let `P` be the length of the prefix, `L` the number
     of blocks with a prefix and `d` the width. A flat prefix trains `2 P L d`
@@ -79,7 +79,7 @@ class PrefixTuning(Method):
         return self.prefix_length if self.form == "peft" else 0
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns a list with one dict per block, from place to `Slot`."""
+        """Returns each block's slots: a list of dicts from place to slot."""
         kept = [i for i, k in enumerate(self.kept_blocks(shape)) if k]
         vectors = PrefixVectors(
             self.prefix_length,
@@ -181,7 +181,7 @@ class PrefixVectors(Float32Layer):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class Prefix(SlotGivenLayers):
-    """Slot that prepends a block's trained keys and values to the text's own.
+    """Slot that prepends trained keys and values to those of the text.
 
     Args:
         vectors: `PrefixVectors`, shared by all blocks.

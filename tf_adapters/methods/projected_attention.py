@@ -62,7 +62,7 @@ class ProjectedAttention(Method):
     leave_out: tuple[int, ...] = ()
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns a list with one dict per block, from place to `Slot`."""
+        """Returns each block's slots: a list of dicts from place to slot."""
         projections = Projections(
             self.units, self.init_stddev, name="shared_projections"
         )
@@ -159,8 +159,8 @@ class Projections(Bottleneck):
 class SmallAttention(Float32Layer):
     """Multi-head self-attention without an output projection.
 
-    The layer has `3 m^2 + 2 m` weights. The keys have no bias: it would shift
-    all logits of a query equally and cancel in the softmax.
+    The layer has `3 m^2 + 2 m` weights. The keys have no bias, because a bias
+    would shift all logits of a query equally and cancel in the softmax.
 
     Args:
         units: Integer. Width `m` of the vectors.

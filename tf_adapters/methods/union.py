@@ -69,7 +69,7 @@ class Union(Method):
         return sum(part.position_offset for part in self.parts)
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns a list with one dict per block, from place to `Slot`."""
+        """Returns each block's slots: a list of dicts from place to slot."""
         of_parts = [part.make_slots(shape) for part in self.parts]
         return [
             _joined(*(slots[block] for slots in of_parts))
@@ -90,11 +90,11 @@ class Union(Method):
     def reparameterize(
         self, model: Any
     ) -> "list[tuple[keras.Variable, keras.layers.Layer]]":
-        """Returns the `reparameterize` pairs of all parts in one list."""
+        """Returns the (variable, layer) pairs of all parts in one list."""
         return self._of_all("reparameterize", model)
 
     def folds(self, model: Any) -> "list[tuple[keras.Variable, Slot]]":
-        """Returns the foldable pairs of all parts in one list."""
+        """Returns the (kernel, slot) pairs of all parts in one list."""
         return self._of_all("folds", model)
 
     def report(self, model: Any) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class Union(Method):
 
     @property
     def gating(self) -> "UnionGating":
-        """The `Gating` that combines the gatings of all parts."""
+        """The `Gating` that combines those of all parts."""
         return UnionGating([part.gating for part in self.parts])
 
     def penalty(self, model: Any) -> Tensor:

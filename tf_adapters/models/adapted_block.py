@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class AdaptedBlock(Float32Layer):
-    """Runs one transformer block of a backbone, with slots.
+    """Runs one transformer block of a backbone, and the slots attached to it.
 
     Args:
         block: A built block of the encoder's backbone.
@@ -174,7 +174,7 @@ class AdaptedBlock(Float32Layer):
         return x, probes
 
     def kernels(self) -> dict[str, tuple[keras.Variable, int]]:
-        """Returns a dict by projection; see `BlockLayers.kernels`."""
+        """Returns a dict from projection to (kernel, number of input axes)."""
         return self.block_layers.kernels()
 
     def norms(self) -> list[keras.layers.Layer]:

@@ -1,4 +1,4 @@
-"""Computes the first block's input: embeddings, with slots.
+"""Computes the input of the first block: embeddings, changed by slots.
 
 These functions take an `AdaptedEncoder`, whose attributes hold the layers.
 """
@@ -67,8 +67,8 @@ def _embed_with_slot(
 ) -> tuple[Tensor, Context]:
     """Sums all embeddings, after applying a slot to the word embeddings.
 
-    Returns the sum and the updated context. Without a slot and an offset, the
-    sum is the output of `encoder.embeddings`.
+    Returns the sum and the updated context. If there is neither a slot nor a
+    position offset, the sum is the output of `encoder.embeddings`.
     """
     tokens = look_up(encoder.backbone.token_embedding, inputs["token_ids"])
     x, context = _in_slot(encoder, "word_embeddings", tokens, context, training)

@@ -134,8 +134,8 @@ class AdapterModel(AssembledModel):
     ) -> dict[str, Any]:
         """Returns the encoder's outputs in evaluation, as the head reads them.
 
-        Encoder weights that the method replaces by computed values are
-        replaced, unlike in a direct call of `model.encoder`.
+        If the method computes values for weights of the encoder, these values
+        are used, unlike in a direct call of `model.encoder`.
 
         Args:
             inputs: As in a call.
@@ -145,12 +145,12 @@ class AdapterModel(AssembledModel):
             return self.encoder(as_sequences(inputs), training=False, **options)
 
     def merge(self) -> None:
-        """Calls `fold`; `merge` is the deprecated name of that method."""
+        """Calls `fold`, of which `merge` is the deprecated name."""
         _warn_of_old_name("merge", "fold")
         self.fold()
 
     def unmerge(self) -> None:
-        """Calls `unfold`; `unmerge` is the deprecated name of that method."""
+        """Calls `unfold`, of which `unmerge` is the deprecated name."""
         _warn_of_old_name("unmerge", "unfold")
         self.unfold()
 
@@ -205,7 +205,7 @@ class AdapterModel(AssembledModel):
         return [(first, 1.0), (total_steps - first, factor)]
 
     def start_last_phase(self) -> None:
-        """Starts the last phase of the method's training."""
+        """Prepares the model for the last phase of the method's training."""
         self.method.gating.start_last_phase(self)
 
     def compute_loss(self, *args: Any, **kwargs: Any) -> Tensor:

@@ -67,8 +67,8 @@ def _check_replaceable(
 ) -> None:
     """Raises an `AdapterError` if a folder must not be replaced.
 
-    It may be replaced if it holds an adapter in this library's format, of the
-    same model as `config`. If `overwrite` is set, of any model.
+    It may be replaced if it holds an adapter in this library's format that
+    belongs to the model in `config`, or to any model if `overwrite` is set.
     """
     form, there = formats.read_format(folder)
     if form != formats.OURS or not there or "format_version" not in there:
@@ -92,7 +92,7 @@ def _check_replaceable(
 
 
 def _identity(part: Any) -> Any:
-    """Returns a section of a configuration in the form to be compared."""
+    """Returns the value by which a section of a configuration is compared."""
     # The same encoder may have several names, but only one fingerprint.
     return part.get("fingerprint", part) if isinstance(part, dict) else part
 

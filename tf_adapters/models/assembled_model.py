@@ -231,7 +231,7 @@ class AssembledModel(EncoderModel):
         return [v for v in declared if id(v) in read]
 
     def is_added(self, variable: keras.Variable) -> bool:
-        """Returns whether a variable trains and is of the method or head."""
+        """Returns whether a variable trains and is not the encoder's own."""
         return self._freezing.is_added(variable)
 
     def trained_variables(self) -> dict[str, keras.Variable]:

@@ -1,4 +1,4 @@
-"""The forward pass of a `BankModel`, with room for some number of adapters."""
+"""Forward pass of a `BankModel`, with room for a fixed number of adapters."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Entry:
 class UsedEntries:
     """The adapters of a batch: one entry of the bank for each example.
 
-    A `with` statement with `BankModel.using` yields it.
+    The statement `with bank.using(names) as used` creates it as `used`.
 
     Attributes:
         entries: List of `Entry`.
@@ -77,7 +77,7 @@ class UsedEntries:
 
     @property
     def members(self) -> list[Any]:
-        """The adapter of each example as a `Member`, which has its head."""
+        """List with each example's adapter, a `Member` that has its head."""
         return [entry.member for entry in self.entries]
 
     def split(self, outputs: Any) -> list[np.ndarray]:
@@ -212,7 +212,7 @@ class BankEntries:
             self._retire(name)
 
     def give_back(self, index: int) -> None:
-        """Frees an index that `claim` returned, if it was not used."""
+        """Frees an index from `claim` that was not used after all."""
         with self._changed:
             self._free.append(index)
 

@@ -65,7 +65,7 @@ class PartReader:
         return _MethodSlots(method, self.shape)
 
     def read(self, member: Member) -> dict[Place, dict[str, np.ndarray]]:
-        """Returns an adapter's weights in a dict from `Place`, one row each.
+        """Returns an adapter's weights: a dict from `Place` to arrays by name.
 
         Raises:
             AdapterError: If a bank cannot hold the adapter, or if its weights

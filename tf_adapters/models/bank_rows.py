@@ -33,7 +33,7 @@ class BankRows:
             self._free[place].append(row)
 
     def doubled(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Returns twice the row count of each place that has no free row."""
+        """Returns a dict from each full place to twice its number of rows."""
         return {
             place: 2 * self.num_rows.get(place, 1)
             for place in places
@@ -41,7 +41,7 @@ class BankRows:
         }
 
     def grow(self, num_rows: dict[Place, int]) -> None:
-        """Adds free rows until each place has the number of rows given."""
+        """Adds free rows, up to the number of rows in `num_rows`, by place."""
         for place, number in num_rows.items():
             first = self.num_rows.get(place, 1)
             self._free.setdefault(place, []).extend(

@@ -235,7 +235,7 @@ def _check_capacity(capacity: int | None, num_members: int) -> None:
 
 
 def _widths(adapters: Iterable[dict[Place, Any]]) -> dict[str, int]:
-    """Returns the width of the widest head for each output of `BankHeads`."""
+    """Returns a dict from output of `BankHeads` to its widest head's width."""
     widths = {}
     for arrays in adapters:
         for place, weights in arrays.items():

@@ -23,7 +23,7 @@ def read_composition(
     encoder: Encoder,
     with_head: bool = False,
 ) -> trees.Composition | Member:
-    """Reads the adapters of a composition; returns it with `Member`s instead.
+    """Reads a composition of folders and models as one of `Member`s.
 
     Args:
         composition: Composition of folders and models.
@@ -130,8 +130,8 @@ def _of_other_blocks(
 ) -> dict[str, np.ndarray]:
     """Returns an adapter's tensors without those of some blocks.
 
-    Shared weights are named after the first block of the adapter. If that block
-    is removed, they are renamed after the first remaining block.
+    Weights that several blocks share are named after the first of these blocks.
+    If that block is removed, they get the name of the first remaining block.
     """
     first = min(set(range(num_blocks)) - set(blocks), default=None)
     found = {}

@@ -1,4 +1,4 @@
-"""The slots of a composition: frozen adapters below the trained method."""
+"""Puts the slots of frozen adapters below those of the trained method."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence

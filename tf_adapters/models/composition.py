@@ -16,7 +16,7 @@ from tf_adapters.methods.registry import to_config
 
 
 class Composition:
-    """An ordered group of members.
+    """An ordered group of members: adapters, or other compositions.
 
     Args:
         *members: At least one composition, method, folder or model.

@@ -91,7 +91,10 @@ class EncoderModel(FeaturesModel):
         super().compile(optimizer, loss, *args, **kwargs)
 
     def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
-        """Trains the model; logs how many steps float16 overflow skipped."""
+        """Trains the model; logs how many steps overflowed and were skipped.
+
+        Gradients can overflow only if the encoder computes in float16.
+        """
         before = loss_scaling.count_skipped(self)
         history = super().fit(*args, **kwargs)
         loss_scaling.say_skipped(self, before)

@@ -30,7 +30,7 @@ class Freezing:
         self._of_encoder = _ids(model.declared_encoder_variables())
 
     def is_added(self, variable: keras.Variable) -> bool:
-        """Returns whether a variable trains and is of the method or head."""
+        """Returns whether a variable trains and is not the encoder's own."""
         return id(variable) in self._added
 
     def trained(

@@ -38,10 +38,10 @@ def fuse(
     adapters: Sequence[str | Path | AdapterModel] | None = None,
     **options: Any,
 ) -> AdapterModel:
-    """Returns a model that fuses trained adapters, its members.
+    """Returns a model that combines trained adapters by attention.
 
     Args:
-        encoder: `Encoder` that all members were trained on.
+        encoder: `Encoder` that all members, the adapters, were trained on.
         method: `methods.Fusion` (default) with the members' folders as
             `adapters`. Its placement, width and activation are replaced by the
             members'. It also leaves out the blocks that the members leave out.

@@ -1,6 +1,7 @@
-"""Records in an adapter's folder on which members, other adapters, it depends.
+"""Records the members of an adapter in its folder, and finds them again.
 
-Finds these members again when the adapter is loaded.
+Members are the other adapters that an adapter needs: those that a fusion
+combines, or those below it in a composition.
 """
 
 from collections.abc import Sequence

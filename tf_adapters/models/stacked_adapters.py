@@ -106,7 +106,7 @@ def _check_weights(member: Member, encoder: Encoder) -> None:
 def common(
     members: Sequence[Member], what: str, of: Callable[[Member], Any]
 ) -> Any:
-    """Returns a value that must be equal for all members.
+    """Returns the value that a function has for all members alike.
 
     Args:
         members: List of `Member`.
@@ -129,7 +129,7 @@ def common(
 def arrays(
     members: Sequence[Member], name: str, units: int, axis: int | None
 ) -> list[np.ndarray]:
-    """Returns one array per member, padded to `units` along `axis`.
+    """Returns each member's array of a weight, padded along `axis`.
 
     Args:
         members: List of `Member`.

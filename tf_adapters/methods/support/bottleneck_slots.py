@@ -160,7 +160,7 @@ class BottleneckMethod(Method):
         check_settings(self)
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns a list with one dict per block, from place to `Slot`."""
+        """Returns each block's slots: a list of dicts from place to slot."""
         places, reads = PLACEMENTS[self.stacks_as]
 
         def make(place: str, name: str) -> BottleneckSlot:

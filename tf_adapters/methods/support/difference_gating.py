@@ -27,7 +27,7 @@ class DifferenceGating(SparseGating):
 
     @property
     def last_phase_learning_rate_multiplier(self) -> float:
-        """See `DiffPruning`."""
+        """Factor of the learning rate after pruning; see `DiffPruning`."""
         return self.method.last_phase_learning_rate_multiplier
 
     def last_phase_step(self, total_steps: int) -> int:

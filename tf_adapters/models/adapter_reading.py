@@ -58,7 +58,7 @@ def read_method_and_head(
         config: Return value of `read_adapter_config`.
         tensors: The folder's weights, a dict from name to array.
         encoder: `Encoder`.
-        folder: The folder, for errors.
+        folder: The adapter folder, for error messages.
 
     Raises:
         AdapterError: If a plug-in that defines the method or head is not

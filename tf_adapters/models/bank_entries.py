@@ -77,7 +77,7 @@ class UsedEntries:
 
     @property
     def members(self) -> list[Any]:
-        """List with each example's adapter, a `Member` that has its head."""
+        """Each example's adapter as a `Member`, which includes the head."""
         return [entry.member for entry in self.entries]
 
     def split(self, outputs: Any) -> list[np.ndarray]:

@@ -72,7 +72,7 @@ class BankModel(BankStorage):
         return self.core.encoder
 
     def check_features(self, inputs: Any) -> None:
-        """Raises a `UserError` if features or adapter ids are missing."""
+        """Raises a `UserError` if token features or adapter ids are missing."""
         check_inputs(self.encoder, inputs)
         if "adapter_ids" not in inputs:
             raise AdapterError(

@@ -41,7 +41,7 @@ class BankRows:
         }
 
     def grow(self, num_rows: dict[Place, int]) -> None:
-        """Adds free rows, up to the number of rows in `num_rows`, by place."""
+        """Adds free rows so that each place has the number in `num_rows`."""
         for place, number in num_rows.items():
             first = self.num_rows.get(place, 1)
             self._free.setdefault(place, []).extend(

@@ -119,7 +119,7 @@ def _top(composition: Any) -> tuple[Any, methods.Method | None]:
 
 
 def _as_composition(member: Any) -> trees.Composition:
-    """Returns a composition; a single member becomes a stack of one."""
+    """Returns `member` if it is a composition, else a stack of it alone."""
     if isinstance(member, trees.Composition):
         return member
     return trees.Stack(member)

@@ -106,7 +106,7 @@ def _check_weights(member: Member, encoder: Encoder) -> None:
 def common(
     members: Sequence[Member], what: str, of: Callable[[Member], Any]
 ) -> Any:
-    """Returns the value that a function has for all members alike.
+    """Returns the value of `of(member)`, which all members must share.
 
     Args:
         members: List of `Member`.

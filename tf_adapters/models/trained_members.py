@@ -148,7 +148,7 @@ def _run_folder(folder: Path) -> Path:
 
 
 def _shortest_ends(paths: list[Path]) -> list[str]:
-    """Returns unique names: the last folders of each path, few as possible."""
+    """Returns the last folders of each path, as few as make them unique."""
     max_parts = max((len(path.parts) for path in paths), default=0)
     for number in range(1, max_parts + 1):
         names = ["/".join(path.parts[-number:]) for path in paths]

@@ -1,8 +1,8 @@
 """The methods: frozen dataclasses of hyper-parameters, each in its own file.
 
-`method.py` has their base class. `tf_adapters.layers.slot` lists the places of
-an encoder at which a method can attach slots. A new method is listed here, so
-that it is registered and editors know its name.
+`method.py` has their base class. A method attaches layers, called slots, to an
+encoder; `tf_adapters.layers.slot` lists the possible positions. Import each new
+method here, so that it is registered and editors know its name.
 """
 
 import typing
@@ -64,9 +64,8 @@ __all__ = [
     "register",
     "to_config",
 ]
-# A module with the same name as a method would be found instead of the method,
-# and a module cannot be called. `__getattr__` names the class in an error
-# instead.
+# Otherwise `methods.lora` would be the module, which cannot be called. Now
+# `__getattr__` raises an error for it that names the class.
 for _name in METHODS.keys() & globals().keys():
     del globals()[_name]
 

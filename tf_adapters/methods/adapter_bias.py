@@ -27,7 +27,7 @@ from tf_adapters.methods.support import sparse_packing
 @register("adapter_bias")
 @dataclasses.dataclass(frozen=True)
 class AdapterBias(Method):
-    """Adds `alpha(token) v` after the feed-forward network of each block.
+    """Adds `alpha(token) v` to the output of each block's feed-forward network.
 
     `v` is a trained vector of width `d`. `alpha` is computed by the linear
     layer `L_alpha`, which has one weight for each of its inputs and a bias.
@@ -85,7 +85,7 @@ class AdapterBias(Method):
             )
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns one dict of slots for each block."""
+        """Returns each block's slots: a list of dicts from place to slot."""
         reads_ffn = self.alpha_input == "intermediate"
         input_width = shape.ffn_width if reads_ffn else shape.width
         shared_vector = Vector(shape.width, name="shared_vector")
@@ -135,11 +135,11 @@ class AdapterBias(Method):
         )
 
     def report(self, model: Any) -> dict[str, Any]:
-        """Returns the shares of open gates, as in table 7.
+        """Returns the shares of open gates, as in table 7, in a dict by name.
 
         Each share comes with its value for untrained gates (`..._at_start`).
         The expected share starts at 0.83, so a result of "83 % remain" means
-        that training closed no gates. The dict is empty without gates.
+        that training closed no gates. If there are no gates, the dict is empty.
         """
         gates = _gates(model.own_slots())
         if not gates:
@@ -174,14 +174,14 @@ def _in_a_row(tensors: Iterable[Tensor]) -> np.ndarray:
 
 
 def _gates(slots: Iterable[Slot]) -> list[HardConcreteGates]:
-    """Returns the gate layers of slots, without repeating shared layers."""
+    """Returns the `HardConcreteGates` of all slots, shared ones only once."""
     alphas = (slot.alpha for slot in slots if isinstance(slot, Shift))
     gates = (alpha.gates for alpha in alphas if alpha is not None)
     return list({id(gate): gate for gate in gates if gate is not None}.values())
 
 
 class TokenWeightGating(sparse_packing.SparseGating):
-    """The `Gating` of the kernel and the bias of each `TokenWeight`."""
+    """Stores and reopens the gated kernel and bias of each `TokenWeight`."""
 
     replaced = (sparse_packing.GATES, "/kernel", "/bias")
     certain = 20.0
@@ -212,18 +212,18 @@ class TokenWeightGating(sparse_packing.SparseGating):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class Shift(SlotGivenLayers):
-    """Slot that computes `x + alpha(token) v`; its probe is `alpha`.
+    """Slot that computes `x + alpha(token) v`, and reports `alpha` as a probe.
 
     Args:
-        vector: `Vector`, possibly shared with other blocks.
-        alpha: `TokenWeight`, possibly shared with other blocks, or `None` for
-            a weight of 1.
+        vector: `Vector` that holds `v`, possibly shared with other blocks.
+        alpha: `TokenWeight`, possibly shared with other blocks, or `None` if
+            `alpha(token)` is always 1.
         alpha_input: Input of `alpha`: `"intermediate"` or `"residual"`.
         **kwargs: See `keras.layers.Layer`.
 
     Returns:
         The sum, of the shape of `x`, and a dict with the probe `"alpha"` of
-        shape `(batch, tokens, 1)`. Without `alpha` the dict is empty.
+        shape `(batch, tokens, 1)`. If `alpha` is `None`, the dict is empty.
     """
 
     arguments = ("vector", "alpha", "alpha_input")
@@ -255,9 +255,9 @@ class Shift(SlotGivenLayers):
         return x + weight * vector, {"alpha": weight}
 
     def bank_parts(self) -> list[Part]:
-        """Returns the vector, and the weights of `alpha`.
+        """Returns `v` and the weights of `alpha` as a `Part` of a bank.
 
-        Without `alpha`, they are a kernel of zeros and a bias of 1.
+        If `alpha` is `None`, its weights are a kernel of zeros and a bias of 1.
         """
         vector, reads = self.vector.call(), self.alpha_input
         if self.alpha is None:

@@ -54,9 +54,10 @@ class Full(Method):
 
 
 def _kernels_after_dropout(encoder: Any) -> "list[tuple[keras.Variable, int]]":
-    """Returns pairs of a kernel after a dropout and its number of input axes.
+    """Returns the kernels of the encoder whose input comes from a dropout.
 
-    A shared kernel is returned once. Dropout is applied to the embeddings,
+    The result is a list of pairs of a kernel and its number of input axes. A
+    kernel that blocks share appears once. Dropout is applied to the embeddings,
     before the first block or the projection of the embeddings; after each
     sublayer, before the kernels of the next sublayer; and to the attention
     weights, before the output projection. There is no dropout before the second

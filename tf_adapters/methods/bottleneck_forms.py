@@ -1,4 +1,4 @@
-"""All variants of bottleneck adapters from the papers and `adapters`."""
+"""Variants of bottleneck adapters from papers and the `adapters` library."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -128,7 +128,7 @@ class BottleneckForms(Method):
             )
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns one dict of slots for each block."""
+        """Returns each block's slots: a list of dicts from place to slot."""
         sublayers = {"bottom": ("attention",), "top": ("ffn",)}
         names = sublayers.get(self.position, ("attention", "ffn"))
         behind = "" if self.pretrained_norm in ("after", "both") else "_norm"
@@ -138,7 +138,7 @@ class BottleneckForms(Method):
             del settings[name]
 
         def make(place: str, name: str) -> "FormSlot":
-            # The name is the same before and after the sublayer's norm.
+            # A slot has the same name before and after the sublayer's norm.
             return FormSlot(**settings, name=name.removesuffix("_norm"))
 
         places = [f"after_{name}{behind}" for name in names]
@@ -147,7 +147,7 @@ class BottleneckForms(Method):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class FormSlot(SlotOfLayers):
-    """Slot of `BottleneckForms`, before or after the pretrained norm.
+    """Slot of `BottleneckForms`, attached before or after the pretrained norm.
 
     Args:
         **settings: Fields of `BottleneckForms` except `reduction_factor`,
@@ -155,12 +155,12 @@ class FormSlot(SlotOfLayers):
             are passed to `Slot`.
 
     Call arguments:
-        x: `(batch, tokens, width)`. Output of the sublayer, or of its
-            pretrained norm if that is not applied after the adapter.
+        x: `(batch, tokens, width)`. Output of the sublayer if the pretrained
+            norm is applied after the adapter. Otherwise, output of that norm.
         context: `Context`.
 
     Returns:
-        A tensor of the shape of `x`, and no probes.
+        A tensor of the shape of `x`, and an empty dict of probes.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -229,7 +229,10 @@ class FormSlot(SlotOfLayers):
     def _sublayer(
         self, x: Tensor, context: Context
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the adapter's input, `h` and `h + r`."""
+        """Returns the adapter's input, the sublayer's output `h`, and `h + r`.
+
+        `r` is the sublayer's input.
+        """
         form = self.form
         behind = form.pretrained_norm in ("none", "before")
         output = context.sublayer_output if behind else x
@@ -264,11 +267,11 @@ class FormSlot(SlotOfLayers):
         return layer_norm(x, *self.norms[place], 1e-5)
 
     def bank_parts(self) -> list[Part]:
-        """Returns the bottleneck, whose up-projection includes the scaling.
+        """Returns the bottleneck, with the scaling applied, as a bank's `Part`.
 
         Raises:
-            UserError: If the form is not a bottleneck that is added to the
-                sublayer's output, before the pretrained norm.
+            UserError: If the form is not a usual bottleneck that is added to
+                the sublayer's output, before the pretrained norm.
         """
         form, layer = self.form, self.delta
         self._check_is_added_before_the_norm()

@@ -31,11 +31,11 @@ from tf_adapters.methods.support import bottleneck_slots
 class Compacter(Method):
     """Adds bottlenecks whose kernels are sums of Kronecker products.
 
-    A kernel of order `n` is `sum_i A_i (x) (s_i t_i)`. All kernels of all
-    blocks share the `n` matrices `A_i` of shape `(n, n)`. The product
-    `s_i t_i` has rank `rank`. With width `d` and bottleneck width `m`, each
-    place trains `2 rank (d + m) + d + m` weights, in addition to the `n^3`
-    shared ones.
+    A kernel of order `n` is `sum_i A_i (x) (s_i t_i)`, where `(x)` is the
+    Kronecker product. All kernels of all blocks share the `n` matrices `A_i` of
+    shape `(n, n)`. The product `s_i t_i` has rank `rank`. With width `d` and
+    bottleneck width `m`, each bottleneck trains `2 rank (d + m) + d + m`
+    weights, in addition to the `n^3` shared ones.
 
     Attributes:
         placement: `"houlsby"` (default) attaches two bottlenecks to each block
@@ -44,10 +44,10 @@ class Compacter(Method):
         units: Bottleneck width `m`; used if `reduction_factor` is `None`.
         reduction_factor: Ratio `d / m`. Defaults to 32 if `units` is not set
             either, as in the `adapters` library.
-        activation: Activation of the bottlenecks; GELU in the library.
-        order: Order `n`, which must divide `d` and `m`; 4 in the paper and the
+        activation: Activation of the bottlenecks; GELU in that library.
+        order: Order `n`, which must divide `d` and `m`; 4 in the paper and that
             library.
-        rank: Rank of `s_i t_i`; 1 in the paper and the library.
+        rank: Rank of `s_i t_i`; 1 in the paper and that library.
         leave_out: Indices of blocks without adapters.
 
     Examples:
@@ -69,7 +69,7 @@ class Compacter(Method):
         bottleneck_slots.settle_width(self, default_factor=32.0)
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns one dict of slots for each block."""
+        """Returns each block's slots: a list of dicts from place to slot."""
         places, reads = bottleneck_slots.PLACEMENTS[self.placement]
         units = bottleneck_slots.width_of_bottleneck(self, shape.width)
         if min(self.order, self.rank) < 1 or (
@@ -95,7 +95,7 @@ class Compacter(Method):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class KroneckerFactors(Float32Layer):
-    """Holds the matrices `A_i` that all kernels share.
+    """Holds the matrices `A_i` that the kernels of all bottlenecks share.
 
     Args:
         order: Integer. Number `n` of the matrices, each `(n, n)`.
@@ -114,14 +114,16 @@ class KroneckerFactors(Float32Layer):
         )
 
     def kernel(self, left: Tensor, right: Tensor) -> Tensor:
-        """Returns `sum_i A_i (x) (left_i right_i)`.
+        """Returns the kernel `sum_i A_i (x) (left_i right_i)`.
+
+        `(x)` is the Kronecker product.
 
         Args:
             left: `(n, inputs / n, rank)`.
             right: `(n, rank, outputs / n)`.
 
         Returns:
-            `(inputs, outputs)`.
+            Tensor of shape `(inputs, outputs)`.
         """
         left, right = ops.convert_to_tensor(left), ops.convert_to_tensor(right)
         product = ops.einsum("iac,ibr,ird->abcd", self.factors, left, right)
@@ -133,15 +135,16 @@ class KroneckerFactors(Float32Layer):
 class CompacterSlot(SlotGivenLayers):
     """Slot that computes `x + W_up f(W_down read + b_down) + b_up`.
 
-    Both kernels are sums of Kronecker products.
+    `read` is the input that the argument `reads` selects. Both kernels are sums
+    of Kronecker products.
 
     Args:
         factors: `KroneckerFactors`, shared by all slots.
         reads: Input of the bottleneck, one of `bottleneck_reads.Reads`.
         units: Integer. Bottleneck width `m`, a multiple of the order.
         activation: Name of `f`.
-        rank: Integer. Rank of the second factor of each product. Defaults to
-            1.
+        rank: Integer. Rank of the second factor of each Kronecker product.
+            Defaults to 1.
         **kwargs: See `keras.layers.Layer`.
     """
 
@@ -203,7 +206,7 @@ class CompacterSlot(SlotGivenLayers):
         return x + dense(hidden, kernel, self.up_bias), {}
 
     def bank_parts(self) -> list[Part]:
-        """Returns the bottleneck with its kernels multiplied out."""
+        """Returns the bottleneck, with its full kernels, as a bank's `Part`."""
         kernel = self.factors.kernel
         arrays = {
             "down_kernel": kernel(self.down_left, self.down_right),

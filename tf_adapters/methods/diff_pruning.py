@@ -95,7 +95,7 @@ class DiffPruning(Method):
     def reparameterize(
         self, model: Any
     ) -> list[tuple[keras.Variable, keras.layers.Layer]]:
-        """Returns pairs of an encoder variable and its `SparseDiff`."""
+        """Returns pairs of an encoder variable and its `SparseDiff` layer."""
         pairs = []
         for variable in model.encoder_variables_read():
             layer = SparseDiff(
@@ -120,7 +120,7 @@ class DiffPruning(Method):
         )
 
     def report(self, model: Any) -> dict[str, Any]:
-        """Returns the number and the share of weights that differ."""
+        """Returns a dict with the number and share of changed weights."""
         changes = difference_gating.all_changes(model)
         differ = int(np.count_nonzero(changes))
         return {
@@ -131,20 +131,20 @@ class DiffPruning(Method):
 
     @property
     def gating(self) -> difference_gating.DifferenceGating:
-        """The `Gating` that prunes the difference and stores what remains."""
+        """The `Gating` that prunes the difference and stores the remainder."""
         return difference_gating.DifferenceGating(self)
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class SparseDiff(Float32Layer):
-    """Replaces a weight `theta` by `theta + z_group z w`.
+    """Replaces a variable `theta` of the encoder by `theta + z_group z w`.
 
     The difference `w` starts at zero. `z` has a hard-concrete gate for each
     element, and `z_group` is one gate for all elements (Guo et al. 2021,
     arXiv:2012.07463, section 3).
 
     Args:
-        shape: Shape of the weight.
+        shape: Shape of `theta`.
         gates: Dict of keyword arguments of `HardConcreteGates` except `shape`.
         structured: Whether to use `z_group`.
         **kwargs: See `keras.layers.Layer`.
@@ -173,7 +173,7 @@ class SparseDiff(Float32Layer):
                 gates.build(None)
 
     def change(self, seeds: "StatelessSeeds | None" = None) -> Tensor:
-        """Returns `z_group z w`, in float32."""
+        """Returns the gated difference `z_group z w`, in float32."""
         gates = self.gates.call(seeds)
         if self.group_gate is not None:
             gates = self.group_gate.call(seeds) * gates
@@ -185,7 +185,7 @@ class SparseDiff(Float32Layer):
         return value + ops.cast(self.change(seeds), value.dtype)
 
     def expected_open(self) -> Tensor:
-        """Returns the expected number of open gates, a scalar."""
+        """Returns the expected number of elements with open gates, a scalar."""
         expected = ops.sum(self.gates.expected_open())
         if self.group_gate is not None:
             expected = self.group_gate.expected_open() * expected

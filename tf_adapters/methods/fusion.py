@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class Fusion(Method):
     """Combines frozen adapters of several tasks by attention, in each block.
 
-    Each place trains `3 d^2 + d` weights (section 3.2). The members, which are
-    the adapters that it combines, are frozen.
+    The combined adapters are called members. At each place, the fusion trains
+    `3 d^2 + d` weights for encoder width `d` (section 3.2).
 
     Attributes:
         adapters: Folders of the members, or their names once the model is
@@ -43,9 +43,10 @@ class Fusion(Method):
         units: Bottleneck width `m` of the widest member.
         activation: Activation of the members.
         value: `"dynamic"` (default) or `"static"`; see `AdapterFusion`.
-        value_start: Initial values of V off the diagonal, which starts at 1.
-            `"random"` (default): normal with standard deviation 1e-6, as in
-            section 4.1. `"constant"`: 1e-6, as in the authors' library.
+        value_start: Initial elements of the matrix V off its diagonal; those on
+            the diagonal are 1. `"random"` (default): normal with standard
+            deviation 1e-6, as in section 4.1. `"constant"`: 1e-6, as in the
+            authors' library.
         value_pull: Weight of the penalty `sum (V - I)^2`. 0.01 in the authors'
             library; the paper gives no number (section 4.1).
         subset: Number of members that are drawn at random in each training
@@ -76,7 +77,7 @@ class Fusion(Method):
     not_in_bank = "It combines adapters of its own."
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns one dict of slots for each block."""
+        """Returns each block's slots: a list of dicts from place to slot."""
         self._check_subset()
         places, reads = bottleneck_slots.PLACEMENTS[self.placement]
 
@@ -115,7 +116,9 @@ class Fusion(Method):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class FusionSlot(SlotOfLayers):
-    """Slot that computes `x + sum_n p_n V z_n`; its probe is the weights `p`.
+    """Slot that computes `x + sum_n p_n V z_n`; member `n` computes `z_n`.
+
+    The slot reports the attention weights `p` as a probe.
 
     Args:
         reads: Input of the members and the query, one of
@@ -169,7 +172,7 @@ class FusionSlot(SlotOfLayers):
         return x + fused, {"fusion_weights": weights}
 
     def _draw(self, seeds: "StatelessSeeds") -> Tensor:
-        """Draws the indices of `subset` members, the same in all slots."""
+        """Draws the indices of `subset` members; all slots draw the same."""
         order = keras.random.uniform(
             (self.fusion.num_adapters,), seed=seeds.of_step()
         )

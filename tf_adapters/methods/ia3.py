@@ -19,7 +19,7 @@ from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 
-# For each form, the projections and which side of each is rescaled.
+# For each form, a dict from projection to the rescaled side of the projection.
 _FORMS = {
     # Keys, values, and the input of the feed-forward network's activation
     # (`IA3Config` of `adapters` 1.3.0).
@@ -50,7 +50,7 @@ class IA3(Method):
             rescales keys, values, and the feed-forward network before its
             activation. `"peft"` rescales keys, values, the feed-forward network
             after its activation, and the input of attention's output
-            projection. The two forms are different functions.
+            projection. The two forms compute different functions.
         leave_out: Indices of blocks without vectors.
 
     Examples:
@@ -63,7 +63,7 @@ class IA3(Method):
     leave_out: tuple[int, ...] = ()
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns one dict of slots for each block."""
+        """Returns each block's slots: a list of dicts from place to slot."""
         sides = _FORMS[self.form]
 
         def make(projection: str, name: str) -> "Rescale":
@@ -77,6 +77,8 @@ class IA3(Method):
 @keras.saving.register_keras_serializable("tf_adapters")
 class Rescale(Slot):
     """Slot that computes `l * project(x)` or `project(l * x)`.
+
+    `project` is the projection at which the slot is attached.
 
     Args:
         width: Integer. Length of the vector `l`, which starts at 1.
@@ -107,5 +109,5 @@ class Rescale(Slot):
         return project(x) * vector
 
     def bank_parts(self) -> list[Part]:
-        """Returns the vector."""
+        """Returns the vector `l` as a `Part` of a bank."""
         return [BankRescale.part({"vector": self.vector}, side=self.side)]

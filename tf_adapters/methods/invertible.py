@@ -21,7 +21,7 @@ from tf_adapters.methods.support.bottleneck_slots import check_reduction_factor
 @register("invertible")
 @dataclasses.dataclass(frozen=True)
 class Invertible(Method):
-    """Maps the embeddings with a function that can be inverted.
+    """Transforms the embeddings with an invertible function.
 
     An embedding is split into halves `x_1` and `x_2`, which become
     `y_1 = x_1 + F(x_2)` and `y_2 = x_2 + G(y_1)`, where `F` and `G` are
@@ -48,7 +48,7 @@ class Invertible(Method):
         check_reduction_factor(self.reduction_factor)
 
     def make_embedding_slots(self, shape: EncoderShape) -> dict[str, Slot]:
-        """Returns a dict with the slot at the embeddings."""
+        """Returns a dict from the place `"embeddings"` to the slot."""
         units = max(1, int(shape.width // 2 // self.reduction_factor))
         return {
             "embeddings": Coupling(units, self.activation, name="invertible")
@@ -57,13 +57,14 @@ class Invertible(Method):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class Coupling(Slot):
-    """Slot that maps halves `x_1`, `x_2` to `y_1` and `x_2 + G(y_1)`.
+    """Slot that maps the halves `x_1`, `x_2` of each vector to `y_1`, `y_2`.
 
-    `y_1` is `x_1 + F(x_2)`. See `Invertible`. The width must be even.
+    `y_1` is `x_1 + F(x_2)`, and `y_2` is `x_2 + G(y_1)`; see `Invertible`. The
+    width of the vectors must be even.
 
     Args:
         units: Integer. Width of the bottlenecks `F` and `G`.
-        activation: Name of their activation. Defaults to `"relu"`.
+        activation: Name of the activation of `F` and `G`. Defaults to `"relu"`.
         **kwargs: See `keras.layers.Layer`.
     """
 
@@ -93,7 +94,7 @@ class Coupling(Slot):
         return ops.concatenate([one, two + self.second(one)], axis=-1), {}
 
     def inverse(self, y: Tensor) -> Tensor:
-        """Returns the `x` for which a call returns `y`."""
+        """Returns the input `x` for which the slot's output is `y`."""
         one, two = ops.split(y, 2, axis=-1)
         two = two - self.second(one)
         return ops.concatenate([one - self.first(two), two], axis=-1)

@@ -33,8 +33,8 @@ class LoRA(Method):
 
     A projection `x W` with `W` of shape `(n, p)` becomes
     `x W + (alpha / rank) (x A) B`, which trains `rank (n + p)` weights. The
-    encoder is frozen. Once `A B` is folded into `W` (see `AdapterModel.fold`),
-    as it is in an exported model, it adds no cost.
+    encoder is frozen. After training, `AdapterModel.fold` adds
+    `(alpha / rank) A B` to `W` itself, as export does. LoRA then has no cost.
 
     Attributes:
         rank: Rank of `A B`; 8 in PEFT.
@@ -46,7 +46,7 @@ class LoRA(Method):
             and `"ffn_down"`. The paper (section 5.1) and PEFT use query and
             value.
         use_gating: Whether a gate for each text replaces `alpha / rank`
-            (UniPELT). With a gate, the product cannot be folded.
+            (UniPELT). With a gate, `A B` cannot be folded into `W`.
         leave_out: Indices of blocks without LoRA.
 
     Examples:
@@ -72,7 +72,7 @@ class LoRA(Method):
             )
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns one dict of slots for each block."""
+        """Returns each block's slots: a list of dicts from place to slot."""
 
         def make(projection: str, name: str) -> "LoRAUpdate":
             return LoRAUpdate(
@@ -87,7 +87,10 @@ class LoRA(Method):
         return self.fill_places(shape, self.projections, make)
 
     def folds(self, model: Any) -> list[tuple[keras.Variable, Slot]]:
-        """Returns pairs of a kernel and its `LoRAUpdate`."""
+        """Returns pairs of a kernel and the `LoRAUpdate` of its projection.
+
+        Updates with a gate cannot be folded, so they are not returned.
+        """
         return [
             (block.kernels()[name][0], slot)
             for block in model.encoder.blocks
@@ -104,7 +107,8 @@ class LoRAUpdate(Slot):
     PEFT's `lora_A` and `lora_B`, transposed. `A` starts uniform in
     `+-1/sqrt(inputs)`, as in PEFT, and `B` starts at zero, so the projection is
     unchanged at first (Hu et al. 2022, arXiv:2106.09685, section 4.1).
-    `A B` is as large as `W`; training computes neither it nor its gradient.
+    `A B` is as large as `W`, so training does not compute `A B` or its
+    gradient.
 
     Args:
         inputs: Integer. Input width of the projection.
@@ -178,13 +182,16 @@ class LoRAUpdate(Slot):
         seeds: StatelessSeeds | None = None,
         factor: float | Tensor | None = None,
     ) -> Tensor:
-        """Returns `factor (x A) B`; `factor` defaults to `alpha / rank`."""
+        """Returns `factor (x A) B`, with dropout on `x` if `seeds` are given.
+
+        `factor` defaults to `alpha / rank`.
+        """
         factor = self.scale if factor is None else factor
         down = dense(dropout(x, self.dropout_rate, seeds), self.down_kernel)
         return dense(factor * down, self.up_kernel)
 
     def bank_parts(self) -> list[Part]:
-        """Returns `A`, and `B` times `alpha / rank`.
+        """Returns `A` and `(alpha / rank) B` as a `Part` of a bank.
 
         Raises:
             UserError: If a gate replaces `alpha / rank`.

@@ -55,19 +55,22 @@ class EncoderShape:
         )
 
     def read_in(self, place: str) -> int:
-        """Returns the width of the input of a slot at a place."""
+        """Returns the width of the vectors that a slot at `place` reads."""
         if place == "word_embeddings":
             return self.embedding_width or self.width
         return self.ffn_width if place == "ffn_down" else self.width
 
     def build_slots(self, slots: dict[str, Slot]) -> None:
-        """Builds each slot of a dict from place to slot, if it is not built."""
+        """Builds the given slots, unless they are built already.
+
+        `slots` is a dict from place to slot.
+        """
         for place, slot in slots.items():
             if not slot.built:
                 slot.build((None, None, self.read_in(place)))
 
     def of_projection(self, name: str) -> tuple[int, int]:
-        """Returns a projection's input width and output width."""
+        """Returns the input and output width of the projection `name`."""
         writes = self.width
         if name == "ffn_up":
             writes = self.ffn_width * (2 if self.has_gate else 1)
@@ -101,13 +104,13 @@ class Method:
     # Number of positions by which the text is shifted, to make room for vectors
     # before it.
     position_offset: typing.ClassVar[int] = 0
-    # How fusions stack the trained weights: a key of
-    # `bottleneck_slots.PLACEMENTS`, for a method that has the settings of
-    # `Pfeiffer` and puts `BottleneckSlot`s at those places. `None` if fusions
-    # do not support the method.
+    # A key of `bottleneck_slots.PLACEMENTS`, if the method has the settings of
+    # `Pfeiffer` and attaches a `BottleneckSlot` at each of those places.
+    # Otherwise `None`: the method's adapters cannot be members of a fusion.
     stacks_as: typing.ClassVar[str | None] = None
-    # The reason why banks do not support the method, a sentence. Empty if its
-    # slots define `Slot.bank_parts`, and it trains no kernels of the encoder.
+    # A sentence: why a `BankModel` cannot hold the method's adapters. Empty if
+    # it can: all slots define `Slot.bank_parts`, and the method trains no
+    # kernels of the encoder.
     not_in_bank: typing.ClassVar[str] = ""
 
     def __new__(cls, *args: Any, **settings: Any) -> typing.Self:
@@ -126,79 +129,90 @@ class Method:
         check_choices(self)
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns the slots of the blocks; see `tf_adapters.layers.slot`.
+        """Creates the slots, the layers that the method attaches to blocks.
+
+        See `tf_adapters.layers.slot`.
 
         Args:
             shape: `EncoderShape`.
 
         Returns:
-            List with one dict for each block, from place to `Slot`. Blocks may
-            share a slot or a layer in it.
+            List with one dict for each block, from place to `Slot`. Several
+            blocks may share a slot, or a layer in it.
         """
         return [{} for _ in range(shape.num_blocks)]
 
     def make_embedding_slots(self, shape: EncoderShape) -> dict[str, Slot]:
-        """Returns the slots of the embeddings.
+        """Creates the slots that the method attaches to the embeddings.
 
         Args:
             shape: `EncoderShape`.
 
         Returns:
-            Dict from `"word_embeddings"`, `"embeddings"` or both to `Slot`.
+            Dict from place to `Slot`. The places are `"word_embeddings"` and
+            `"embeddings"`.
         """
         return {}
 
     def trainable_encoder_variables(
         self, encoder: Any
     ) -> "list[keras.Variable]":
-        """Returns the `AdaptedEncoder`'s variables that the method trains."""
+        """Returns the variables that the method trains in an `AdaptedEncoder`.
+
+        The variables of the method's own slots are not among them.
+        """
         return []
 
     def reparameterize(
         self, model: Any
     ) -> "list[tuple[keras.Variable, keras.layers.Layer]]":
-        """Returns pairs of a variable and the layer that computes its value.
+        """Returns pairs of a stored variable and the layer that replaces it.
 
-        See `tf_adapters.layers.reparameterization`.
+        The forward pass uses the value that the layer computes instead of the
+        variable. See `tf_adapters.layers.reparameterization`.
         """
         return []
 
     def folds(self, model: Any) -> "list[tuple[keras.Variable, Slot]]":
         """Returns pairs of a kernel and the slot that can be folded into it.
 
+        To fold a slot is to add its change to the encoder's own kernel:
         `AdapterModel.fold` assigns `slot.folded(kernel)` to the kernel and
         zeros to the slot's weights.
         """
         return []
 
     def penalty(self, model: Any) -> Tensor:
-        """Returns a scalar that is added to the loss."""
+        """Returns the scalar that the method adds to the training loss."""
         return 0.0
 
     def report(self, model: Any) -> dict[str, Any]:
-        """Returns a dict of numbers about a trained model.
+        """Returns numbers that describe a trained model, a dict by name.
 
-        The numbers become part of the run's result.
+        They become part of the run's result.
         """
         return {}
 
     @property
     def gating(self) -> Gating:
-        """The `Gating`, for phases of training and the storage of weights."""
+        """The `Gating` that prunes, stores and reopens gated weights.
+
+        By default, a `Gating` that has no effect.
+        """
         return Gating()
 
     def own_training(self) -> Callable[..., Any] | None:
-        """Returns the function that trains a run, or `None` to use the trainer.
+        """Returns a function that replaces the usual training, or `None`.
 
         Override this only in a method that does not use an encoder. The
         function takes a `Config`, `TaskData`, the path of the run folder, and
         the keywords `test` (whether to evaluate on the test split) and
-        `overwrite`. It writes the run folder and returns the result.
+        `overwrite`. It writes the run folder and returns the run's result.
         """
         return None
 
     def kept_blocks(self, shape: EncoderShape) -> list[bool]:
-        """Returns a list of booleans: whether each block has slots.
+        """Returns one boolean per block: `False` if `leave_out` names it.
 
         Raises:
             UserError: If `leave_out` names a block that does not exist.
@@ -218,7 +232,7 @@ class Method:
         places: Iterable[str],
         make: Callable[..., Slot],
     ) -> list[dict[str, Slot]]:
-        """Makes slots at the same places of every block not in `leave_out`.
+        """Makes slots at the same places of all blocks except `leave_out`.
 
         Args:
             shape: `EncoderShape`.

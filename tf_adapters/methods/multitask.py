@@ -45,10 +45,10 @@ class MultiTask(Method):
     )
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns the adapter's slots.
+        """Returns the slots of the method `adapter` for the blocks.
 
         Raises:
-            UserError: If the adapter itself uses several adapters or tasks.
+            UserError: If `adapter` itself uses several adapters or tasks.
         """
         fields = {field.name for field in dataclasses.fields(self.adapter)}
         if fields & {"adapters", "tasks"}:
@@ -60,12 +60,12 @@ class MultiTask(Method):
         return self.adapter.make_slots(shape)
 
     def make_embedding_slots(self, shape: EncoderShape) -> dict[str, Slot]:
-        """Returns the adapter's slots at the embeddings."""
+        """Returns the slots of the method `adapter` for the embeddings."""
         return self.adapter.make_embedding_slots(shape)
 
     @property
     def position_offset(self) -> int:
-        """The position offset of the adapter."""
+        """The number of positions by which `adapter` shifts the text."""
         return self.adapter.position_offset
 
     def trainable_encoder_variables(
@@ -74,8 +74,8 @@ class MultiTask(Method):
         """Returns the encoder's variables if `train_encoder`, else `[]`.
 
         Raises:
-            UserError: If the adapter has training phases or trains variables
-                of the encoder.
+            UserError: If `adapter` has training phases or trains variables of
+                the encoder.
         """
         if self.adapter.gating.last_phase_step(1):
             raise UserError(
@@ -97,13 +97,13 @@ class MultiTask(Method):
     def reparameterize(
         self, model: Any
     ) -> "list[tuple[keras.Variable, keras.layers.Layer]]":
-        """Returns the adapter's pairs of a variable and a layer."""
+        """Returns the (variable, layer) pairs of the method `adapter`."""
         return self.adapter.reparameterize(model)
 
     def folds(self, model: Any) -> "list[tuple[keras.Variable, Slot]]":
-        """Returns the adapter's pairs of a kernel and a slot."""
+        """Returns the (kernel, slot) pairs of the method `adapter`."""
         return self.adapter.folds(model)
 
     def penalty(self, model: Any) -> Tensor:
-        """Returns the adapter's penalty."""
+        """Returns the scalar that `adapter` adds to the loss."""
         return self.adapter.penalty(model)

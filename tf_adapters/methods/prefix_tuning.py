@@ -28,13 +28,13 @@ from tf_adapters.methods.registry import register
 @register("prefix_tuning")
 @dataclasses.dataclass(frozen=True)
 class PrefixTuning(Method):
-    """Prepends trained keys and values to the text's own, in each block.
+    """Prepends trained keys and values to those of the text, in each block.
 
     The encoder is frozen. Let `P` be the length of the prefix, `L` the number
     of blocks with a prefix and `d` the width. A flat prefix trains `2 P L d`
     weights. A prefix that is computed by a network of `m` hidden units trains
-    `P d + (d + 1) m + (m + 1) 2 L d` weights, although its `2 P L d` outputs
-    would suffice for inference.
+    `P d + (d + 1) m + (m + 1) 2 L d` weights, although inference needs only the
+    `2 P L d` outputs of the network.
 
     Attributes:
         prefix_length: Number of vectors `P`; 30 in the `adapters` library.
@@ -79,7 +79,7 @@ class PrefixTuning(Method):
         return self.prefix_length if self.form == "peft" else 0
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns one dict of slots for each block."""
+        """Returns each block's slots: a list of dicts from place to slot."""
         kept = [i for i, k in enumerate(self.kept_blocks(shape)) if k]
         vectors = PrefixVectors(
             self.prefix_length,
@@ -114,7 +114,7 @@ class PrefixVectors(Float32Layer):
         width: Integer. Width `d` of the vectors.
         hidden_units: Integer. Hidden units `m` of the network, or 0 for a flat
             prefix.
-        activation: Name of `f` in `f(E W_1 + b_1) W_2 + b_2`.
+        activation: Name of `f` in the network, `f(E W_1 + b_1) W_2 + b_2`.
         **kwargs: See `keras.layers.Layer`.
     """
 
@@ -157,7 +157,7 @@ class PrefixVectors(Float32Layer):
         self.up_bias = self.add_weight((outputs,), "zeros", name="up_bias")
 
     def call(self, block: int) -> tuple[Tensor, Tensor]:
-        """Returns the keys and the values of a block, each `(P, d)`.
+        """Returns the prefix of a block: keys and values, each `(P, d)`.
 
         Args:
             block: Integer. Index of the block among those with a prefix.
@@ -181,7 +181,7 @@ class PrefixVectors(Float32Layer):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class Prefix(SlotGivenLayers):
-    """Slot that prepends a block's trained keys and values to the text's own.
+    """Slot that prepends trained keys and values to those of the text.
 
     Args:
         vectors: `PrefixVectors`, shared by all blocks.
@@ -232,10 +232,10 @@ class Prefix(SlotGivenLayers):
         return keys, ops.concatenate([added[1], values], axis=1), mask
 
     def bank_parts(self) -> list[Part]:
-        """Returns the keys and values, which a network may compute.
+        """Returns the prefix's keys and values as a `Part` of a bank.
 
         Raises:
-            UserError: If a gate multiplies them.
+            UserError: If a gate multiplies the keys and values.
         """
         if self.use_gating:
             raise UserError("A bank has no gates. Received: use_gating=True.")

@@ -62,7 +62,7 @@ class ProjectedAttention(Method):
     leave_out: tuple[int, ...] = ()
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns one dict of slots for each block."""
+        """Returns each block's slots: a list of dicts from place to slot."""
         projections = Projections(
             self.units, self.init_stddev, name="shared_projections"
         )
@@ -115,7 +115,7 @@ class ProjectedAttentionSlot(SlotGivenLayers):
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         tokens = self.projections.down(context.block_input)
-        # The last block may compute the output of the first positions only.
+        # The last block may have to compute the first positions only.
         mixed = self.attention(
             tokens[:, : ops.shape(x)[1]],
             tokens,
@@ -159,8 +159,8 @@ class Projections(Bottleneck):
 class SmallAttention(Float32Layer):
     """Multi-head self-attention without an output projection.
 
-    The layer has `3 m^2 + 2 m` weights. The keys have no bias: it would shift
-    all logits of a query equally and cancel in the softmax.
+    The layer has `3 m^2 + 2 m` weights. The keys have no bias, because a bias
+    would shift all logits of a query equally and cancel in the softmax.
 
     Args:
         units: Integer. Width `m` of the vectors.
@@ -172,7 +172,7 @@ class SmallAttention(Float32Layer):
         **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
-        queries: `(batch, queries, m)`. Vectors at the positions to compute.
+        queries: `(batch, queries, m)`. Vectors that attend to `tokens`.
         tokens: `(batch, tokens, m)`. Vectors that are attended to.
         padding_mask: `(batch, tokens)`, 0 at padding.
         seeds: `StatelessSeeds` in training, else `None`.

@@ -35,7 +35,7 @@ class PromptTuning(Method):
             embeddings' norm and dropout, and the text's positions do not
             change. `"peft"`: they are inserted among the word embeddings,
             before positions, segments and norm, so the text's positions are
-            shifted. The two forms are different functions.
+            shifted. The two forms compute different functions.
         stands: Position of the prompt: `"before"` (default) the text, or
             `"after_first"`, after its first token. The latter requires the
             form `"adapterhub"`.
@@ -67,7 +67,7 @@ class PromptTuning(Method):
             )
 
     def make_embedding_slots(self, shape: EncoderShape) -> dict[str, Slot]:
-        """Returns a dict with the prompt's slot; `form` determines the key."""
+        """Returns a dict from the place that `form` selects to the slot."""
         of_words = self.form == "peft"
         place = "word_embeddings" if of_words else "embeddings"
         return {
@@ -79,12 +79,12 @@ class PromptTuning(Method):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class Prompt(Slot):
-    """Slot that inserts trained vectors into a text.
+    """Slot that inserts the same trained vectors into each text of a batch.
 
     Args:
         length: Integer. Number of vectors `P`.
-        stands: Position of the vectors, one of `Stands`. Defaults to
-            `"before"`.
+        stands: Position of the vectors: `"before"` (default) the text, or
+            `"after_first"`, after its first token.
         init_range: The vectors start uniform in `+-init_range`. Defaults to
             0.5.
         **kwargs: See `keras.layers.Layer`.

@@ -1,4 +1,4 @@
-"""The registry of methods, and their form as plain values."""
+"""Registers methods by name, and converts them to and from plain values."""
 
 from collections.abc import Callable
 import dataclasses
@@ -11,11 +11,11 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.registry import Registry
 from tf_adapters.methods.method import Method
 
-# Methods that moved from `Method` to `Gating`.
+# Functions that were once defined in the class `Method`, and now in `Gating`.
 _MOVED = ("last_phase_step", "start_last_phase", "reopen", "pack", "unpack")
 M = TypeVar("M", bound=Method)
 
-# Maps names to classes; `register` fills it.
+# Maps the names of methods to their classes; `register` fills it.
 METHODS = Registry("method", "@tf_adapters.methods.register")
 
 
@@ -28,7 +28,7 @@ def register(name: str) -> Callable[[type[M]], type[M]]:
 
     Raises:
         UserError: If the class is not a `Method`, a field has no default, the
-            name is taken, or the class has a method that is now in `Gating`.
+            name is taken, or the class defines a function of `Gating`.
     """
 
     def decorate(cls: type[M]) -> type[M]:

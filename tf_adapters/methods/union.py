@@ -65,11 +65,11 @@ class Union(Method):
 
     @property
     def position_offset(self) -> int:
-        """The sum of the parts' position offsets."""
+        """The number of positions by which all parts shift the text."""
         return sum(part.position_offset for part in self.parts)
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns one dict of slots for each block."""
+        """Returns each block's slots: a list of dicts from place to slot."""
         of_parts = [part.make_slots(shape) for part in self.parts]
         return [
             _joined(*(slots[block] for slots in of_parts))
@@ -77,7 +77,7 @@ class Union(Method):
         ]
 
     def make_embedding_slots(self, shape: EncoderShape) -> dict[str, Slot]:
-        """Returns the parts' slots at the embeddings."""
+        """Returns all parts' slots at the embeddings in one dict."""
         return _joined(*(p.make_embedding_slots(shape) for p in self.parts))
 
     def trainable_encoder_variables(
@@ -90,11 +90,11 @@ class Union(Method):
     def reparameterize(
         self, model: Any
     ) -> "list[tuple[keras.Variable, keras.layers.Layer]]":
-        """Returns all parts' pairs of a variable and a layer."""
+        """Returns the (variable, layer) pairs of all parts in one list."""
         return self._of_all("reparameterize", model)
 
     def folds(self, model: Any) -> "list[tuple[keras.Variable, Slot]]":
-        """Returns all parts' pairs of a kernel and a slot."""
+        """Returns the (kernel, slot) pairs of all parts in one list."""
         return self._of_all("folds", model)
 
     def report(self, model: Any) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class Union(Method):
 
     @property
     def gating(self) -> "UnionGating":
-        """The `Gating` that combines the gatings of all parts."""
+        """The `Gating` that combines those of all parts."""
         return UnionGating([part.gating for part in self.parts])
 
     def penalty(self, model: Any) -> Tensor:
@@ -135,7 +135,7 @@ class UnionGating(Gating):
     """Combines several `Gating`s, each of which handles its own weights.
 
     Args:
-        parts: List of `Gating`.
+        parts: List with the `Gating` of each part of a union.
     """
 
     def __init__(self, parts: list[Gating]) -> None:

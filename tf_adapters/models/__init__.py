@@ -1,1 +1,4 @@
-"""Combines encoder, method and head. Read adapted_block.py first."""
+"""Combines encoder, method and head in a model.
+
+To read the code, begin with `adapted_block.py`.
+"""

@@ -2,7 +2,8 @@
 
 `AdaptedBlock` reads the kernels and biases of a block's layers and calls the
 slots that a method attached to it: see `tf_adapters.layers.slot`. The code is
-the same for all families of encoders; an `Architecture` has the differences.
+the same for all families of encoders; an `Architecture` describes how they
+differ.
 
 Weights stay in float32. They are cast on use to the dtype of the token vectors,
 which follows from the backbone's dtype policy. Keras's own casting is therefore
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class AdaptedBlock(Float32Layer):
-    """Runs one transformer block of a backbone, with slots.
+    """Runs one transformer block of a backbone, and the slots attached to it.
 
     Args:
         block: A built block of the encoder's backbone.
@@ -54,8 +55,8 @@ class AdaptedBlock(Float32Layer):
         norms: Iterator of `BankNorm`s. The block takes one to replace each of
             its norms. If the iterator is empty (default), the block keeps its
             own norms.
-        positions: How positions enter attention: an object with the method of
-            `tf_adapters.layers.attention.NoPositions`, which is the default.
+        positions: Object that applies positions in attention, with the same
+            methods as `tf_adapters.layers.attention.NoPositions`, the default.
         **kwargs: See `keras.layers.Layer`.
     """
 
@@ -82,7 +83,7 @@ class AdaptedBlock(Float32Layer):
         self.block = block
         self.block_layers = architecture.layers(block)
         self.positions = positions or NoPositions()
-        # One attribute per slot: their names appear in `.keras` files.
+        # One attribute per slot: attribute names appear in `.keras` files.
         for place, slot in slots.items():
             setattr(self, _attribute(place), slot)
         self._in_use = frozenset(slots)
@@ -110,7 +111,7 @@ class AdaptedBlock(Float32Layer):
 
     @property
     def slots(self) -> dict[str, Slot]:
-        """Dict from place to slot, without the slots that are left out."""
+        """Dict from place to slot, without the slots that are disabled."""
         return {
             place: getattr(self, _attribute(place))
             for place in BLOCK_PLACES
@@ -118,13 +119,13 @@ class AdaptedBlock(Float32Layer):
         }
 
     def _slot(self, place: str) -> Slot | None:
-        """Returns the slot that is active at a place, or `None`."""
+        """Returns the slot at a place unless it is disabled or folded."""
         slot = self.slots.get(place)
         return None if slot is None or slot.is_folded else slot
 
     @property
     def places_in_use(self) -> frozenset[str]:
-        """The places with active slots. If empty, the block is unadapted."""
+        """The places whose slots are not disabled."""
         return self._in_use
 
     @places_in_use.setter
@@ -138,7 +139,10 @@ class AdaptedBlock(Float32Layer):
         first_token_only: bool = False,
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, dict[str, Tensor]]]:
-        """Returns the block's output, and the probes of its slots and norm.
+        """Returns the block's output, and a dict from place to probes.
+
+        Probes are values that a slot reports, in a dict by name. The place
+        `"attention_norm"` has the output of the first norm.
 
         Args:
             x: `(batch, tokens, width)`.
@@ -170,11 +174,11 @@ class AdaptedBlock(Float32Layer):
         return x, probes
 
     def kernels(self) -> dict[str, tuple[keras.Variable, int]]:
-        """Returns the projections' kernels; see `BlockLayers.kernels`."""
+        """Returns a dict from projection to (kernel, number of input axes)."""
         return self.block_layers.kernels()
 
     def norms(self) -> list[keras.layers.Layer]:
-        """Returns the norms of attention, if it has one, and of the FFN."""
+        """Returns the layer norm of attention, if any, and that of the FFN."""
         norms = [self.attention_norm, self.ffn_norm]
         return [norm for norm in norms if norm is not None]
 
@@ -186,7 +190,7 @@ class AdaptedBlock(Float32Layer):
         training: bool | None,
         activation: Callable[[Tensor], Tensor] | None = None,
     ) -> Tensor:
-        """Returns a projection of `x`, modified by its slot if it has one."""
+        """Applies the projection `name` to `x`, with its slot if it has one."""
         layer = getattr(self.block_layers, name)
         kernel = kernel_of(layer, x.shape[-1])
         bias = layer.bias
@@ -206,7 +210,7 @@ class AdaptedBlock(Float32Layer):
     def _norm(
         self, sublayer: str, context: Context
     ) -> Callable[[Tensor], Tensor]:
-        """Returns the norm of a sublayer, a function of token vectors."""
+        """Returns a function that applies a sublayer's norm, if it has one."""
         norm = getattr(self, f"{sublayer}_norm")
         if norm is None:
             return lambda value: value
@@ -214,7 +218,7 @@ class AdaptedBlock(Float32Layer):
         return lambda value: layer_norm(value, gamma, beta, self.epsilon)
 
     def _read(self, sublayer: str, x: Tensor, context: Context) -> Tensor:
-        """Returns the input of a sublayer, given the block's vectors."""
+        """Returns the input of a sublayer: `x`, normed in pre-norm blocks."""
         return self._norm_place.read(x, self._norm(sublayer, context))
 
     def _add(

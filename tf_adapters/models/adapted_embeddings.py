@@ -1,4 +1,4 @@
-"""Computes the first block's input: embeddings, with slots.
+"""Computes the input of the first block: embeddings, changed by slots.
 
 These functions take an `AdaptedEncoder`, whose attributes hold the layers.
 """
@@ -35,7 +35,10 @@ def embed(
     context: Context,
     training: bool | None,
 ) -> tuple[Tensor, Context]:
-    """Returns the input of the first block, and the updated context."""
+    """Computes the input of the first block, and updates the `Context`.
+
+    If slots insert vectors, the padding mask in the new context includes them.
+    """
     if (
         "word_embeddings" in encoder.embedding_slots
         or encoder.position_offset
@@ -64,7 +67,8 @@ def _embed_with_slot(
 ) -> tuple[Tensor, Context]:
     """Sums all embeddings, after applying a slot to the word embeddings.
 
-    Without a slot, the result is that of `encoder.embeddings`.
+    Returns the sum and the updated context. If there is neither a slot nor a
+    position offset, the sum is the output of `encoder.embeddings`.
     """
     tokens = look_up(encoder.backbone.token_embedding, inputs["token_ids"])
     x, context = _in_slot(encoder, "word_embeddings", tokens, context, training)
@@ -84,7 +88,10 @@ def _embed_with_slot(
 def _position_embedding(
     encoder: AdaptedEncoder, names: list[str]
 ) -> keras.layers.Layer | None:
-    """Returns the position embedding, or `None` if the encoder has none."""
+    """Returns the position embedding layer, or `None` if there is none.
+
+    `names` are the names of the backbone's layers.
+    """
     if "position_embedding" in names:
         return encoder.backbone.get_layer("position_embedding")
     joint = "embeddings" if encoder.counts_positions else _TOKENS
@@ -100,7 +107,10 @@ def _in_slot(
     context: Context,
     training: bool | None,
 ) -> tuple[Tensor, Context]:
-    """Applies a slot to `x`; returns the result and the updated context."""
+    """Applies the slot at `place`, if any, to `x`.
+
+    Returns the result, and a context whose mask includes inserted vectors.
+    """
     slot = encoder.embedding_slots.get(place)
     if slot is None:
         return x, context
@@ -110,7 +120,7 @@ def _in_slot(
 
 
 def of_text(encoder: AdaptedEncoder, x: Tensor) -> Tensor:
-    """Returns `x` without the vectors that slots added."""
+    """Returns token vectors `x` without the vectors that slots inserted."""
     for slot in encoder.embedding_slots.values():
         first, number = slot.first_added_token, slot.num_added_tokens
         if number:
@@ -121,10 +131,11 @@ def of_text(encoder: AdaptedEncoder, x: Tensor) -> Tensor:
 def _from_first_token(
     encoder: AdaptedEncoder, x: Tensor, padding_mask: Tensor
 ) -> Tensor:
-    """Counts positions from the first token if the text is padded on the left.
+    """Corrects the position embeddings in `x` for texts padded on the left.
 
-    RoBERTa and XLM-R in Hugging Face's library do so; KerasHub's embeddings
-    count from the first column. Without left padding `x` does not change.
+    Positions then count from the first token, as for RoBERTa and XLM-R in
+    Hugging Face's library. KerasHub's embeddings count from the first column.
+    Without padding on the left, `x` does not change.
     """
     layer = encoder.backbone.get_layer("embeddings").position_embedding
     table = ops.cast(layer.position_embeddings, x.dtype)
@@ -141,9 +152,10 @@ def _from_first_token(
 
 
 def _lengthened(values: Tensor, slot: Slot | None, value: int) -> Tensor:
-    """Extends `(batch, tokens)` integers by the tokens that a slot adds.
+    """Prepends `value` to integers `(batch, tokens)` for each inserted vector.
 
-    All added tokens get the same `value`, so it can always be put in front.
+    This is right also if the slot inserts vectors after the first token, which
+    has the same value.
     """
     added = 0 if slot is None else slot.num_added_tokens
     return ops.pad(values, ((0, 0), (added, 0)), constant_values=value)

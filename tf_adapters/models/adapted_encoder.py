@@ -1,7 +1,8 @@
 """A KerasHub encoder with places for a method's slots.
 
-The embedding part of the backbone becomes a sub-model; each of its blocks is
-run by an `AdaptedBlock`. Without slots the outputs equal the checkpoint's.
+The embedding part of the backbone becomes a sub-model. Each block of the
+backbone is run by an `AdaptedBlock`. Without slots, the outputs equal those of
+the checkpoint.
 """
 
 from __future__ import annotations
@@ -39,20 +40,20 @@ if TYPE_CHECKING:
 
 
 class AdaptedEncoder(Float32Layer):
-    """A frozen encoder with slots.
+    """An encoder to which a method's layers, called slots, are attached.
 
     Args:
         encoder: `tf_adapters.encoders.encoder.Encoder`.
         slots: List with one dict per block, from place to `Slot`. The same
             slot may be used several times. `None` (default) adds no slots.
         use_dropout: Whether to apply the encoder's own dropout in training, as
-            all five papers do. Defaults to `True`.
+            in the papers. Defaults to `True`.
         norms: List of `BankNorm`s or layer norms that replace the encoder's
             norms, in the order of `norms()`, or `None` (default).
-        embedding_slots: Dict from `word_embeddings` and `embeddings` to `Slot`,
-            or `None` (default).
-        position_offset: Integer. Number of positions to shift texts by, to make
-            room for what a method inserts before them. Defaults to 0.
+        embedding_slots: Dict from the places `"word_embeddings"` and
+            `"embeddings"` to `Slot`, or `None` (default).
+        position_offset: Integer. Number of positions by which texts are
+            shifted, to make room for vectors before them. Defaults to 0.
         **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
@@ -81,8 +82,8 @@ class AdaptedEncoder(Float32Layer):
         - `pooled_output`: `(batch, width)`, computed from
           `first_token_output`, if the encoder has a pooler.
         - `hidden_states`: on request, a list of `num_blocks + 1` tensors. A
-          final norm is applied to the last one. With `hidden_state_<n>` the
-          list begins with it.
+          final norm is applied to the last one. If `hidden_state_<n>` is
+          given, the list begins with it.
         - `probes`: on request, a list with one dict per block, from a place to
           the values that its slot reports, and from `attention_norm` to the
           `output` of the first norm.
@@ -181,7 +182,7 @@ class AdaptedEncoder(Float32Layer):
 
     @property
     def undo_embeddings(self) -> Callable[[Tensor], Tensor] | None:
-        """Function that inverts the slot of the embeddings, or `None`."""
+        """Function that inverts the slot at `"embeddings"`, or `None`."""
         slot = self.embedding_slots.get("embeddings")
         return None if slot is None else slot.inverse
 
@@ -192,14 +193,14 @@ class AdaptedEncoder(Float32Layer):
 
     @property
     def token_embeddings(self) -> Tensor:
-        """The token embedding `(vocabulary, embedding width)`.
+        """The matrix of token embeddings, `(vocabulary, embedding width)`.
 
-        A variable, or a tensor if the encoder is quantized.
+        It is a variable, or a tensor if the encoder is quantized.
         """
         return embeddings_of(self.backbone.token_embedding)
 
     def norms(self) -> list[keras.layers.Layer]:
-        """Returns all layer norms: of embeddings, blocks, and the final one.
+        """Returns all layer norms: of embeddings and blocks, and a final one.
 
         Blocks that share weights, as in ALBERT, have the same norms.
         """
@@ -218,7 +219,7 @@ class AdaptedEncoder(Float32Layer):
         return [] if self.pooler is None else list(self.pooler.variables)
 
     def used_variables(self) -> list[keras.Variable]:
-        """Returns the backbone weights that affect the outputs."""
+        """Returns the backbone's weights, except those of an unused pooler."""
         pooler = getattr(self.backbone, "pooled_dense", None)
         if pooler is None or self.pooler is not None:
             return self.backbone.weights

@@ -132,10 +132,10 @@ class AdapterModel(AssembledModel):
     def encode(
         self, inputs: dict[str, Tensor], **options: Any
     ) -> dict[str, Any]:
-        """Returns the encoder's outputs in evaluation, as the head sees them.
+        """Returns the encoder's outputs in evaluation, as the head reads them.
 
-        The weights that the method computes are in effect, unlike in a direct
-        call of `model.encoder`.
+        If the method computes values for weights of the encoder, these values
+        are used, unlike in a direct call of `model.encoder`.
 
         Args:
             inputs: As in a call.
@@ -145,12 +145,12 @@ class AdapterModel(AssembledModel):
             return self.encoder(as_sequences(inputs), training=False, **options)
 
     def merge(self) -> None:
-        """Warns that the method is now called `fold`, and calls it."""
+        """Calls `fold`, of which `merge` is the deprecated name."""
         _warn_of_old_name("merge", "fold")
         self.fold()
 
     def unmerge(self) -> None:
-        """Warns that the method is now called `unfold`, and calls it."""
+        """Calls `unfold`, of which `unmerge` is the deprecated name."""
         _warn_of_old_name("unmerge", "unfold")
         self.unfold()
 
@@ -190,14 +190,14 @@ class AdapterModel(AssembledModel):
         return ops.convert_to_tensor(self.method.penalty(self), "float32")
 
     def last_phase_step(self, total_steps: int) -> int:
-        """Returns the step after which the last phase begins.
+        """Returns the step after which the last phase of training begins.
 
         Returns 0 if the training has only one phase.
         """
         return self.method.gating.last_phase_step(total_steps)
 
     def phases(self, total_steps: int) -> list[tuple[int, float]]:
-        """Returns (number of steps, learning rate factor) for each phase."""
+        """Returns (steps, learning rate factor) for each phase of training."""
         first = self.last_phase_step(total_steps)
         if not first:
             return [(total_steps, 1.0)]
@@ -205,7 +205,7 @@ class AdapterModel(AssembledModel):
         return [(first, 1.0), (total_steps - first, factor)]
 
     def start_last_phase(self) -> None:
-        """Starts the last phase of the method's training."""
+        """Prepares the model for the last phase of the method's training."""
         self.method.gating.start_last_phase(self)
 
     def compute_loss(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -252,7 +252,7 @@ def adapt(
 
     Raises:
         UserError: If an argument has the wrong type, or if the method is a
-            fusion. Use `fuse` for fusions, because it reads their adapters.
+            fusion. Use `fuse` for fusions: it loads the adapters to combine.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Houlsby(units=64), head)

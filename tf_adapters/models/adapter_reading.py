@@ -24,11 +24,13 @@ from tf_adapters.interop.stored_adapter import find_stored
 def plugins_of(
     method: methods.Method, head: heads.Head | None
 ) -> dict[str, str]:
-    """Returns the names of plug-in classes, in a dict from name to file.
+    """Returns a dict from the name of a plug-in class to its file name.
+
+    A class is a plug-in if it is defined outside this library.
 
     Args:
-        method: Method.
-        head: Head or `None`.
+        method: `Method`, which may be a plug-in.
+        head: `Head`, which may be a plug-in, or `None`.
     """
     configs: list[tuple[object, dict[str, Any]]] = [
         (method, methods.to_config(method))
@@ -56,7 +58,7 @@ def read_method_and_head(
         config: Return value of `read_adapter_config`.
         tensors: The folder's weights, a dict from name to array.
         encoder: `Encoder`.
-        folder: The folder, for errors.
+        folder: The adapter folder, for error messages.
 
     Raises:
         AdapterError: If a plug-in that defines the method or head is not
@@ -150,10 +152,11 @@ def _read_ours(
 def _check_quantization(
     expected: str | None, encoder: Encoder, folder: Path
 ) -> None:
-    """Raises an error if an adapter was trained on other, rounded weights.
+    """Raises an `AdapterError` if the encoder's quantization does not fit.
 
-    An adapter that was trained on the original weights may be used on rounded
-    ones: its answers change as little as the encoder's vectors.
+    `expected` is the quantization of the encoder that the adapter was trained
+    on. If that encoder was not quantized, any is accepted: the adapter's
+    outputs then change as little as the encoder's.
     """
     if expected in (None, encoder.quantization):
         return

@@ -65,7 +65,11 @@ def write_adapter(
 def _check_replaceable(
     folder: Path, config: dict[str, Any], overwrite: bool
 ) -> None:
-    """Raises an error if the adapter in a folder must not be replaced."""
+    """Raises an `AdapterError` if a folder must not be replaced.
+
+    It may be replaced if it holds an adapter in this library's format that
+    belongs to the model in `config`, or to any model if `overwrite` is set.
+    """
     form, there = formats.read_format(folder)
     if form != formats.OURS or not there or "format_version" not in there:
         raise AdapterError(
@@ -88,7 +92,7 @@ def _check_replaceable(
 
 
 def _identity(part: Any) -> Any:
-    """Returns the value that identifies a part of the configuration."""
+    """Returns the value by which a section of a configuration is compared."""
     # The same encoder may have several names, but only one fingerprint.
     return part.get("fingerprint", part) if isinstance(part, dict) else part
 

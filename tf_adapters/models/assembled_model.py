@@ -1,4 +1,4 @@
-"""Encoder, method and head put together, with the right parts frozen."""
+"""Combines encoder, method and head, and freezes what must not train."""
 
 from collections.abc import Collection
 from contextlib import AbstractContextManager
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 class AssembledModel(EncoderModel):
-    """The slots and weights of a model, and which of them train.
+    """Base class with the slots and weights of an `AdapterModel`.
 
-    `AdapterModel` adds the forward pass.
+    It decides which of them train. `AdapterModel` adds the forward pass.
 
     Args:
         encoder: See `AdapterModel`.
@@ -151,7 +151,7 @@ class AssembledModel(EncoderModel):
         model_slots.leave_out(self, blocks)
 
     def without(self, blocks: Collection[int]) -> AbstractContextManager[None]:
-        """Leaves blocks out, as `leave_out` does, within a `with` block."""
+        """Returns a context manager that calls `leave_out`, then undoes it."""
         return model_slots.without(self, blocks)
 
     def slot_weights(self, block: int, place: str) -> dict[str, keras.Variable]:
@@ -174,16 +174,16 @@ class AssembledModel(EncoderModel):
         return model_slots.weights_of_slot(self.slots, block, place)
 
     def fold(self) -> None:
-        """Folds the method's changes into the encoder's weights.
+        """Folds the method's changes: adds them to the encoder's own weights.
 
-        Such changes are LoRA's products, for example, or the differences of
-        diff pruning. The encoder is then a plain encoder with the adapted
-        outputs. A folded model gives the same outputs, but you cannot train or
-        save it until you call `unfold`.
+        Such changes are the products `A B` of LoRA, for example, or the
+        differences of diff pruning. The encoder then includes these changes at
+        no extra cost. A folded model gives the same outputs, but you cannot
+        train or save it until you call `unfold`.
 
         Raises:
-            UserError: If another model has changed the encoder, or if several
-                blocks share a kernel and each adds something different to it.
+            UserError: If another model has changed the encoder, a kernel is
+                quantized, or blocks with different changes share a kernel.
         """
         self.check_encoder()
         model_checks.check_foldable(self, self.method.folds(self))
@@ -209,7 +209,7 @@ class AssembledModel(EncoderModel):
             )
 
     def variable_groups(self) -> list[tuple[str, bool, list[keras.Variable]]]:
-        """Returns all weights as (group, whether it trains, variables).
+        """Returns a list of (group name, whether it trains, variables).
 
         Raises:
             UserError: If a variable belongs to no group.
@@ -235,7 +235,7 @@ class AssembledModel(EncoderModel):
         return self._freezing.is_added(variable)
 
     def trained_variables(self) -> dict[str, keras.Variable]:
-        """Returns a dict from name to variable, of all trained variables.
+        """Returns all trained variables, in a dict from name to variable.
 
         Raises:
             UserError: If the model is folded, because the encoder then holds

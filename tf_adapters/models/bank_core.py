@@ -1,4 +1,4 @@
-"""The forward pass of a bank, with room for a fixed number of adapters."""
+"""Forward pass of a `BankModel`, with room for a fixed number of adapters."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 
 
 class BankCore(Float32Layer):
-    """An encoder with bank layers at places, and a table of adapters.
+    """An encoder with layers that hold many adapters, and a table of adapters.
 
-    Each adapter has an entry in the table: whether it exists, and its rows in
-    all bank layers. The table is read once at the start of a pass, so a pass
-    that has begun uses the rows that it began with.
+    Each adapter has an entry in the table: whether it exists, and which row of
+    each bank layer has its weights. A forward pass reads the table once, at its
+    start. Later changes of the table do not affect that pass.
 
     Args:
         encoder: `Encoder`.
-        num_rows: Dict from `Place` to the number of rows there, including the
-            neutral row.
+        num_rows: Dict from `Place` to the number of rows there, including row
+            0, which changes nothing.
         num_entries: Integer. Number of entries of the table.
-        smaller: `BankCore` whose adapters are taken over, or `None` (default).
-            Its places come first in `num_rows`. Where the number of rows is the
-            same, both use the same layer.
+        smaller: `BankCore` whose adapters are copied, or `None` (default). Its
+            places come first in `num_rows`. Its layers that have enough rows
+            are shared instead of copied.
         **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
@@ -122,7 +122,11 @@ class BankCore(Float32Layer):
         return slot(layers, trainable=False, name=f"block_{index}_{name}")
 
     def _norms(self, encoder: Encoder) -> list[Any]:
-        """Returns a `BankNorm`, or the encoder's own norm, for each norm."""
+        """Returns the norm layers to use, in the order of the encoder's norms.
+
+        Each is a `BankNorm` if an adapter trained the norm, or else the
+        encoder's own norm.
+        """
         norms = []
         for index, own in enumerate(AdaptedEncoder(encoder).norms()):
             (norm,) = self._at("norm", index) or (own,)
@@ -138,7 +142,7 @@ class BankCore(Float32Layer):
         rows: dict[Place, int],
         arrays: dict[Place, dict[str, np.ndarray]],
     ) -> None:
-        """Assigns an adapter's rows, and then its entry in the table.
+        """Writes an adapter's weights to its rows, and then its table entry.
 
         Args:
             entry: Index of the entry.
@@ -174,9 +178,10 @@ class BankCore(Float32Layer):
     def _vectors(
         self, outputs: dict[str, Tensor], rows: Tensor
     ) -> dict[str, Tensor]:
-        """Returns what heads read: a dict of float32 `(batch, tokens, width)`.
+        """Returns the inputs of the heads, a dict by the name in `head.reads`.
 
-        The pooler is computed here if its bias differs between adapters.
+        Each is float32 `(batch, tokens, width)`. The pooled output is computed
+        here if adapters have different biases of the pooler.
         """
         first = outputs["first_token_output"]
         vectors = {
@@ -196,7 +201,10 @@ class BankCore(Float32Layer):
 def _make_layers(
     num_rows: dict[Place, int], smaller: dict[Place, BankLayer]
 ) -> dict[Place, BankLayer]:
-    """Returns a layer for each place, with the rows of a smaller bank's."""
+    """Returns a dict from each place in `num_rows` to its bank layer.
+
+    A layer in `smaller` is reused, or copied if it has too few rows.
+    """
     layers = {}
     for column, (place, rows) in enumerate(num_rows.items(), start=1):
         layer = smaller.get(place)
@@ -212,7 +220,10 @@ def _make_layers(
 def count_rows(
     adapters: Iterable[Iterable[Place]],
 ) -> dict[Place, int]:
-    """Returns how many rows adapters need at each place, with row 0."""
+    """Returns a dict from place to the number of rows, including row 0.
+
+    `adapters` are the places at which each adapter needs a row.
+    """
     counts = {}
     for places in adapters:
         for place in places:

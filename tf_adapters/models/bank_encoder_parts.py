@@ -1,4 +1,4 @@
-"""The parts of a bank for an adapter that trained weights of the encoder.
+"""Converts weights that an adapter trained in the encoder to parts of a bank.
 
 Norms and biases can differ between the adapters of a bank. Kernels cannot.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def parts(
     encoder: AdaptedEncoder, values: dict[int, np.ndarray]
 ) -> list[tuple[str, int, Part]]:
-    """Returns the name and index of each place, and the part there.
+    """Returns (place name, index, `Part`) for each trained norm and bias.
 
     Args:
         encoder: `AdaptedEncoder` with its own weights.
@@ -54,7 +54,7 @@ def parts(
 def norm_part(
     norm: keras.layers.LayerNormalization, values: dict[int, np.ndarray]
 ) -> Part:
-    """Returns a norm's scale and offset.
+    """Returns a norm's scale and offset as a `Part` of a bank.
 
     Args:
         norm: Layer norm.
@@ -74,7 +74,7 @@ def norm_part(
 def _biases(
     encoder: AdaptedEncoder,
 ) -> Iterator[tuple[str, int, keras.Variable]]:
-    """Yields the places at which a bank can change a bias."""
+    """Yields (place name, index, bias) for each bias that can differ."""
     if encoder.projection is not None:
         yield "embeddings", 0, encoder.projection.bias
     if encoder.pooler is not None:

@@ -1,10 +1,10 @@
-"""Which adapters a bank holds, for several threads at once.
+"""Records which adapters a bank holds, for use by several threads at once.
 
-An adapter has an entry: an index that examples refer to, and its rows in the
-layers. A request looks up entries with `using`, and uses them until it ends. If
-an adapter is replaced or removed meanwhile, new requests no longer find its
-entry, but the entry and its rows are written over only when no request uses
-them. So no request is answered by an adapter that it did not ask for.
+Each adapter has an entry with its index, which selects it for an example, and
+with its rows in the bank's layers. A request looks up entries with `using` and
+uses them until it ends. If an adapter is replaced or removed meanwhile, new
+requests no longer find its entry. Its index and rows are overwritten only when
+no request uses them, so a request is never answered by another adapter.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from tf_adapters.common.errors import cut
 
 @dataclasses.dataclass
 class Entry:
-    """One adapter of a bank.
+    """The record of one adapter in a bank.
 
     Attributes:
-        index: Integer that examples refer to.
-        member: Its `Member`, without weights.
-        rows: Dict from `Place` to its row there.
-        gives: The bank's output that has its answers: `"texts"` or `"tokens"`.
-        num_outputs: Number of outputs of its head.
-        is_pinned: Whether it is never overwritten by another adapter.
-        uses: Number of requests that use it.
+        index: Integer that selects the adapter in `adapter_ids`.
+        member: The adapter as a `Member`, without weights.
+        rows: Dict from `Place` to the row that has the adapter's weights.
+        gives: The output of the bank that has the adapter's results: `"texts"`
+            or `"tokens"`.
+        num_outputs: Number of outputs of the adapter's head.
+        is_pinned: Whether other adapters may not overwrite this one.
+        uses: Number of requests that are using the adapter.
     """
 
     index: int
@@ -49,9 +50,9 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class UsedEntries:
-    """The entries of a batch's adapters, one for each example.
+    """The adapters of a batch: one entry of the bank for each example.
 
-    `BankModel.using` returns it.
+    The statement `with bank.using(names) as used` creates it as `used`.
 
     Attributes:
         entries: List of `Entry`.
@@ -71,23 +72,23 @@ class UsedEntries:
 
     @property
     def adapter_ids(self) -> np.ndarray:
-        """The input of that name, `(batch,)` int32."""
+        """The bank's input `adapter_ids`: int32 indices, `(batch,)`."""
         return np.array([entry.index for entry in self.entries], "int32")
 
     @property
     def members(self) -> list[Any]:
-        """The `Member` of each example, with its head."""
+        """Each example's adapter as a `Member`, which includes the head."""
         return [entry.member for entry in self.entries]
 
     def split(self, outputs: Any) -> list[np.ndarray]:
-        """Returns each example's outputs, without those of wider heads.
+        """Returns the outputs of each example, cut to the width of its head.
 
         Args:
             outputs: Outputs of a call of the bank, or of `predict`.
 
         Returns:
             List with an array for each example: `(outputs,)`, or `(tokens,
-            outputs)` if its head reads all tokens.
+            outputs)` if the head reads all tokens.
         """
         if not isinstance(outputs, dict):
             outputs = {"texts": outputs}
@@ -102,8 +103,8 @@ class BankEntries:
     """The entries of a bank by name, least recently used first.
 
     Args:
-        capacity: Integer. Maximum number of adapters. There is one more index,
-            with which an adapter is replaced while it is in use.
+        capacity: Integer. Maximum number of adapters. There is one index more
+            than that, so that an adapter can be replaced while it is in use.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -115,7 +116,7 @@ class BankEntries:
 
     @property
     def num_entries(self) -> int:
-        """The number of indices."""
+        """The number of indices: one more than `capacity`."""
         return self.capacity + 1
 
     def names(self) -> list[str]:
@@ -133,13 +134,15 @@ class BankEntries:
             return self._get(name)
 
     def in_order(self) -> list[Entry]:
-        """Returns the entries of all adapters, by index."""
+        """Returns the entries of all adapters, sorted by index."""
         with self._changed:
             return sorted(self._live.values(), key=lambda e: e.index)
 
     @contextlib.contextmanager
     def using(self, names: Sequence[str]) -> Iterator[UsedEntries]:
-        """Yields the entry of each name, valid within the `with` block.
+        """Yields `UsedEntries` with the entry of each name.
+
+        Within the `with` block, these adapters are not overwritten.
 
         Raises:
             AdapterError: If the bank has no adapter of one of the names.
@@ -158,22 +161,23 @@ class BankEntries:
                 self._changed.notify_all()
 
     def set_pinned(self, name: str, is_pinned: bool) -> None:
-        """Pins or unpins an adapter."""
+        """Sets whether an adapter is protected from being overwritten."""
         with self._changed:
             self._get(name).is_pinned = is_pinned
 
     def claim(self, name: str, timeout: float) -> tuple[int, list[Entry]]:
-        """Makes room for an adapter.
+        """Makes room for a new adapter.
 
-        If the bank is full, the least recently used adapter that is not pinned
-        is removed, unless `name` replaces an adapter.
+        If the bank is full and has no adapter of that name, the least recently
+        used adapter that is not pinned is removed.
 
         Args:
-            name: Name of the adapter.
-            timeout: Seconds to wait for requests that use what must go.
+            name: Name of the new adapter.
+            timeout: Maximum number of seconds to wait for requests that use the
+                removed adapters.
 
         Returns:
-            A free index, and the entries whose rows are free from now on.
+            A free index, and the removed entries whose rows are now free.
 
         Raises:
             AdapterError: If all adapters are pinned, or if requests do not end
@@ -195,20 +199,20 @@ class BankEntries:
             return self._free.popleft(), freed
 
     def publish(self, name: str, entry: Entry) -> None:
-        """Makes an entry known. It replaces an adapter of the same name."""
+        """Adds an entry under a name, and replaces one of the same name."""
         with self._changed:
             if name in self._live:
                 self._retire(name)
             self._live[name] = entry
 
     def remove(self, name: str) -> None:
-        """Removes an adapter. Requests that use it go on."""
+        """Removes an adapter. Requests that are using it can finish."""
         with self._changed:
             self._get(name)
             self._retire(name)
 
     def give_back(self, index: int) -> None:
-        """Frees an index that `claim` returned and nothing used."""
+        """Frees an index from `claim` that was not used after all."""
         with self._changed:
             self._free.append(index)
 
@@ -233,7 +237,7 @@ class BankEntries:
         self._retired.append(self._live.pop(name))
 
     def _collect(self, freed: list[Entry]) -> None:
-        """Moves retired entries that no request uses to `freed`."""
+        """Moves removed entries that no request uses to the list `freed`."""
         unused = [entry for entry in self._retired if not entry.uses]
         self._retired = [entry for entry in self._retired if entry.uses]
         self._free.extend(entry.index for entry in unused)

@@ -1,8 +1,8 @@
 """Many trained adapters on one encoder, selected per example of a batch.
 
-`BankCore` is the forward pass, `BankEntries` says which adapters there are, and
-`PartReader` turns an adapter into rows. `tf_adapters.layers.banks` describes
-how the weights are stored.
+`BankCore` computes the forward pass, `BankEntries` records which adapters the
+bank holds, and `PartReader` converts an adapter to rows of variables.
+`tf_adapters.layers.banks` describes how the weights are stored.
 """
 
 from collections.abc import Sequence
@@ -22,14 +22,15 @@ from tf_adapters.models.encoder_checks import check_inputs
 class BankModel(BankStorage):
     """An encoder with the adapters and heads of many tasks, for inference.
 
-    Made by `load_bank`. For each example, the outputs equal those of a single
+    `load_bank` makes it. For each example, the outputs equal those of a single
     `AdapterModel` with the example's adapter.
 
     Adapters can be added, replaced and removed while several threads use the
-    bank. This assigns rows of its variables, so graphs stay valid. Only if the
-    rows of a kind of weights are used up, or an adapter brings a new kind, are
-    the variables replaced by larger ones. `predict` then builds a new graph; a
-    `tf.function` of your own must be made again when `generation` changes.
+    bank. This assigns rows of the bank's variables, so graphs stay valid. If a
+    kind of weights has no free row, or an adapter has a new kind of weights,
+    the variables are replaced by larger ones. `predict` then builds a new
+    graph; a `tf.function` of your own must be made again when `generation`
+    changes.
 
     Args:
         encoder: The `Encoder` that all members were trained on.
@@ -47,9 +48,9 @@ class BankModel(BankStorage):
     Returns:
         `(batch, outputs)` float32, at least as wide as the widest head. The
         columns that a narrower head does not have are -1e9. Rows with an id
-        that is not an adapter's are NaN. If the head of an adapter reads all
-        tokens, a dict with this tensor as `texts`, if there are other heads,
-        and `(batch, tokens, outputs)` as `tokens`.
+        that is not an adapter's are NaN. If the head of some adapter reads all
+        tokens, the result is a dict: `tokens` is `(batch, tokens, outputs)`,
+        and `texts`, if there are other heads, is the tensor described above.
 
     Examples:
         >>> method = methods.Pfeiffer()
@@ -67,11 +68,11 @@ class BankModel(BankStorage):
 
     @property
     def encoder(self) -> AdaptedEncoder:
-        """The encoder with the bank's slots."""
+        """The `AdaptedEncoder` with the bank's slots."""
         return self.core.encoder
 
     def check_features(self, inputs: Any) -> None:
-        """Raises a `UserError` if features or adapter ids are missing."""
+        """Raises a `UserError` if token features or adapter ids are missing."""
         check_inputs(self.encoder, inputs)
         if "adapter_ids" not in inputs:
             raise AdapterError(
@@ -108,7 +109,7 @@ def load_bank(
         adapters: Paths of adapter folders or of runs that contain one, or
             models in memory, each an `AdapterModel`. Their methods and heads
             may differ.
-        encoder: The `Encoder` they were trained on, freshly loaded.
+        encoder: The `Encoder` of all adapters, freshly loaded.
         capacity: See `BankModel`.
 
     Raises:

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where in a model a bank adds something.
+    """A position in a model at which a bank holds one kind of weights.
 
     Attributes:
         name: A place of `tf_adapters.layers.slot`, or `"norm"`, `"pooler"` or
             `"head"`.
         index: Index of the block, index in `AdaptedEncoder.norms()`, or 0.
-        kind: The `Kind` of the parts.
+        kind: The `Kind` of the weights.
     """
 
     name: str
@@ -47,24 +47,25 @@ class Place:
 
 
 class PartReader:
-    """Returns the parts of adapters of one encoder.
+    """Converts trained adapters to the weights that a bank stores.
 
     Args:
-        encoder: `Encoder`.
+        encoder: The `Encoder` of all adapters.
     """
 
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
         self.adapted = AdaptedEncoder(encoder)
         self.shape = methods.EncoderShape.of(encoder)
-        # Adapters of a method have equal slots, which take long to make.
+        # Cached: adapters with equal methods have equal slots, and it takes
+        # long to make slots.
         self._slots_of = functools.lru_cache(maxsize=8)(self._make_slots)
 
     def _make_slots(self, method: methods.Method) -> _MethodSlots:
         return _MethodSlots(method, self.shape)
 
     def read(self, member: Member) -> dict[Place, dict[str, np.ndarray]]:
-        """Returns a dict from place to the weights of a row.
+        """Returns an adapter's weights: a dict from `Place` to arrays by name.
 
         Raises:
             AdapterError: If a bank cannot hold the adapter, or if its weights
@@ -106,7 +107,10 @@ class PartReader:
             raise _refusal(member, "It shifts the positions of the text.")
 
     def _trained_in_encoder(self, member: Member) -> list[keras.Variable]:
-        """Returns the encoder's variables that affect the adapter's answers."""
+        """Returns the encoder's variables that a member trained.
+
+        The pooler's are not among them if the member's head does not read it.
+        """
         found = member.method.trainable_encoder_variables(self.adapted)
         if member.head.reads == "pooled_output":
             return found
@@ -119,15 +123,16 @@ class PartReader:
         own: list[keras.Variable],
         trained: list[keras.Variable],
     ) -> dict[int, np.ndarray]:
-        """Assigns a member's weights, except to the encoder.
+        """Assigns a member's weights to its slots and head.
 
         Args:
             member: `Member`.
-            own: Variables of its slots and its head.
-            trained: Variables of the encoder that it trained.
+            own: Variables of the slots and the head.
+            trained: Variables of the encoder that the member trained. They are
+                not changed.
 
         Returns:
-            Dict from the id of an encoder's variable to its trained value.
+            Dict from the id of each variable in `trained` to its trained value.
         """
         variables = {stored_name(v): v for v in [*own, *trained]}
         shapes = {name: tuple(v.shape) for name, v in variables.items()}
@@ -143,7 +148,7 @@ class PartReader:
 
 
 class _MethodSlots:
-    """The slots of a method, outside of a model."""
+    """The built slots of a method that are not attached to an encoder."""
 
     def __init__(
         self, method: methods.Method, shape: methods.EncoderShape
@@ -161,7 +166,10 @@ class _MethodSlots:
     def parts(
         self, left_out: tuple[int, ...]
     ) -> Iterator[tuple[str, int, Part]]:
-        """Yields the name and index of a place, and the part there."""
+        """Yields (place name, block index, `Part`) for each part of the slots.
+
+        Slots of the blocks in `left_out` are skipped.
+        """
         for name, index, slot in self._all_slots():
             if name in self.embedding_slots or index not in left_out:
                 for part in slot.bank_parts():

@@ -1,4 +1,4 @@
-"""Which rows of a bank's layers are free."""
+"""Records which rows of a bank's layers are free."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ if TYPE_CHECKING:
 
 
 class BankRows:
-    """Hands out rows at places. Row 0 is neutral and never handed out.
+    """Hands out rows of a bank's layers to adapters.
+
+    There is one layer at each `Place`. Row 0 of each layer is for adapters that
+    have no weights there, so it is never handed out.
 
     Args:
         num_rows: Dict from `Place` to the number of rows there, at least 1.
@@ -21,7 +24,7 @@ class BankRows:
         self._free = {p: list(range(n - 1, 0, -1)) for p, n in num_rows.items()}
 
     def take(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Returns a free row at each place."""
+        """Takes a free row at each place; returns a dict from place to row."""
         return {place: self._free[place].pop() for place in places}
 
     def give_back(self, rows: dict[Place, int]) -> None:
@@ -30,7 +33,7 @@ class BankRows:
             self._free[place].append(row)
 
     def doubled(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Returns twice the rows of each place that has no free row."""
+        """Returns a dict from each full place to twice its number of rows."""
         return {
             place: 2 * self.num_rows.get(place, 1)
             for place in places
@@ -38,7 +41,7 @@ class BankRows:
         }
 
     def grow(self, num_rows: dict[Place, int]) -> None:
-        """Adds rows, up to the given number at each given place."""
+        """Adds free rows so that each place has the number in `num_rows`."""
         for place, number in num_rows.items():
             first = self.num_rows.get(place, 1)
             self._free.setdefault(place, []).extend(

@@ -1,4 +1,4 @@
-"""The adapters of a bank: added, replaced and removed while it is in use."""
+"""Adds, replaces and removes adapters of a bank while the bank is in use."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ _TIMEOUT = 60.0
 
 
 class BankStorage(EncoderModel):
-    """Adapters that are stored in rows of variables.
+    """Stores the adapters of a `BankModel` in rows of variables.
 
     `BankModel` adds the forward pass.
 
@@ -57,9 +57,10 @@ class BankStorage(EncoderModel):
         arrays = [self._reader.read(member) for member in members]
         self._entries = BankEntries(capacity or len(members))
         self._rows = BankRows(count_rows(arrays))
-        # A list, because Keras keeps track of what leaves a list.
+        # In a list, because Keras notices if a layer is removed from a list.
         self._cores = [self._make_core(self._rows.num_rows)]
-        # Widths of the outputs if no adapter was announced to come.
+        # Widths of the outputs. `None` if `capacity` says that there may be
+        # more adapters: the outputs then keep room for wider heads.
         self._widths = None if capacity else _widths(arrays)
         self.generation = 0
         self.built = True
@@ -94,7 +95,7 @@ class BankStorage(EncoderModel):
 
     @property
     def names(self) -> list[str]:
-        """The names of the adapters, the least recently used first."""
+        """The names of all adapters, the least recently used first."""
         return self._entries.names()
 
     def using(
@@ -103,8 +104,8 @@ class BankStorage(EncoderModel):
         """Looks up the adapters of a batch, for the duration of a `with` block.
 
         Adapters that are replaced or removed meanwhile are kept until the block
-        ends. Use the `adapter_ids` in a graph that is of the `generation` at
-        the start of the block, or later.
+        ends. Within the block, do not use a graph that was made in an earlier
+        `generation` of the bank than that at the start of the block.
 
         Args:
             names: The name of each example's adapter.
@@ -125,13 +126,13 @@ class BankStorage(EncoderModel):
         Args:
             adapter: Path of an adapter folder or of a run that contains one, or
                 an `AdapterModel`.
-            name: Its name in the bank. Defaults to the name of its run's folder
-                or of its model.
-            pinned: Whether no other adapter may overwrite it. Defaults to
+            name: Name of the adapter in the bank. Defaults to the name of the
+                run's folder or of the model.
+            pinned: Whether no other adapter may overwrite this one. Defaults to
                 `False`.
 
         Returns:
-            Its name.
+            Name of the adapter in the bank.
 
         Raises:
             AdapterError: If the adapter is damaged or a bank cannot hold it, or
@@ -145,7 +146,7 @@ class BankStorage(EncoderModel):
         return name
 
     def remove(self, name: str) -> None:
-        """Removes an adapter; raises an `AdapterError` if there is none."""
+        """Removes an adapter; raises an `AdapterError` if it is not there."""
         self._entries.remove(name)
 
     def pin(self, name: str) -> None:
@@ -157,11 +158,11 @@ class BankStorage(EncoderModel):
         self._entries.set_pinned(name, False)
 
     def reserve(self, num_adapters: int) -> None:
-        """Makes room for adapters of the kinds that the bank has seen.
+        """Makes room for adapters with the kinds of weights in the bank.
 
         Args:
-            num_adapters: Number of adapters for which there are rows in each of
-                the bank's variables. Their memory is taken at once.
+            num_adapters: Number of adapters for which each of the bank's
+                variables has rows afterwards. The memory is allocated at once.
         """
         with self._writing:
             # The neutral row, and one to replace an adapter that is in use.
@@ -198,7 +199,10 @@ class BankStorage(EncoderModel):
         self._entries.publish(name, Entry(index, member, rows, *head, pinned))
 
     def _grow(self, num_rows: dict[Place, int]) -> None:
-        """Replaces the core by one with at least so many rows at places."""
+        """Replaces the core by a larger one if it has too few rows.
+
+        `num_rows` is a dict from place to the least number of rows there.
+        """
         before = self._rows.num_rows
         num_rows = {p: n for p, n in num_rows.items() if n > before.get(p, 1)}
         if not num_rows:
@@ -231,7 +235,7 @@ def _check_capacity(capacity: int | None, num_members: int) -> None:
 
 
 def _widths(adapters: Iterable[dict[Place, Any]]) -> dict[str, int]:
-    """Returns the number of outputs of the widest heads; see `BankHeads`."""
+    """Returns a dict from output of `BankHeads` to its widest head's width."""
     widths = {}
     for arrays in adapters:
         for place, weights in arrays.items():

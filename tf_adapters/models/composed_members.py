@@ -23,11 +23,11 @@ def read_composition(
     encoder: Encoder,
     with_head: bool = False,
 ) -> trees.Composition | Member:
-    """Returns the composition with `Member`s in place of folders and models.
+    """Reads a composition of folders and models as one of `Member`s.
 
     Args:
         composition: Composition of folders and models.
-        encoder: `Encoder`.
+        encoder: The `Encoder` of all adapters.
         with_head: Whether to read the last member's head. Other heads are
             never read. Defaults to `False`.
 
@@ -73,13 +73,14 @@ def placed(
 ) -> trees.Composition | Member:
     """Returns a composition of members, adjusted to their positions.
 
-    Members above others lose their map of the embeddings, and members that were
-    left out of blocks get a method without these blocks.
+    Members above others lose their invertible adapter. If a member was left out
+    of some blocks after training, its method and weights lose these blocks.
 
     Args:
-        composition: Composition with any members.
-        members: A `Member` for each of `all_members`.
-        encoder: Their `Encoder`.
+        composition: Composition with the structure of the result. Its own
+            members are ignored.
+        members: A `Member` for each position, in the order of `all_members`.
+        encoder: The `Encoder` of all members.
     """
     num_blocks = encoder.backbone.num_layers
     members = (_without_left_out(member, num_blocks) for member in members)
@@ -93,7 +94,7 @@ def placed(
 
 
 def _without_map(member: Member) -> Member:
-    """Returns a member without its map of the embeddings, if it has one."""
+    """Returns a member without its invertible adapter, if it has one."""
     return dataclasses.replace(
         member,
         method=without_map(member.method),
@@ -106,7 +107,7 @@ def _without_map(member: Member) -> Member:
 
 
 def _without_left_out(member: Member, num_blocks: int) -> Member:
-    """Returns a member as if trained without the blocks it leaves out."""
+    """Returns a member whose method and weights lack the left-out blocks."""
     if not member.left_out:
         return member
     if "leave_out" not in {f.name for f in dataclasses.fields(member.method)}:
@@ -127,9 +128,10 @@ def _without_left_out(member: Member, num_blocks: int) -> Member:
 def _of_other_blocks(
     tensors: dict[str, np.ndarray], blocks: Collection[int], num_blocks: int
 ) -> dict[str, np.ndarray]:
-    """Returns an adapter's tensors as if trained without some blocks.
+    """Returns an adapter's tensors without those of some blocks.
 
     Weights that several blocks share are named after the first of these blocks.
+    If that block is removed, they get the name of the first remaining block.
     """
     first = min(set(range(num_blocks)) - set(blocks), default=None)
     found = {}

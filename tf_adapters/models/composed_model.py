@@ -88,7 +88,10 @@ def compose(
 
 
 def _top(composition: Any) -> tuple[Any, methods.Method | None]:
-    """Splits off the method to train: returns (composition, method or None)."""
+    """Splits off the method to train, which may be the last of a stack.
+
+    Returns the composition of the other members, and the method or `None`.
+    """
     is_tree = isinstance(composition, trees.Composition)
     members = list(composition.members) if is_tree else [composition]
     method = None
@@ -116,7 +119,7 @@ def _top(composition: Any) -> tuple[Any, methods.Method | None]:
 
 
 def _as_composition(member: Any) -> trees.Composition:
-    """Returns a composition; a single member becomes a stack of one."""
+    """Returns `member` if it is a composition, else a stack of it alone."""
     if isinstance(member, trees.Composition):
         return member
     return trees.Stack(member)
@@ -204,11 +207,11 @@ def restore(
         members: The `Member`s recorded there, in the tree's order.
         composition: Folder or model to use instead, or a composition of
             them, or `None` for the recorded members.
-        encoder: Their `Encoder`, freshly loaded.
-        folder: Folder of the stored adapter, for errors.
+        encoder: The members' `Encoder`, freshly loaded.
+        folder: Folder of the stored adapter, for error messages.
 
     Raises:
-        AdapterError: If the tree is damaged.
+        AdapterError: If the tree in `config` is damaged.
     """
     if composition is not None:
         return composed_members.read_composition(
@@ -231,7 +234,10 @@ def restore(
 def methods_of(
     below: trees.Composition | Member | None,
 ) -> trees.Composition | methods.Method | None:
-    """Replaces each `Member` by its method. Returns `None` for `None`."""
+    """Returns a composition in which each `Member` is replaced by its method.
+
+    Returns `None` for `None`.
+    """
     if below is None:
         return None
     members = trees.all_members(below)

@@ -1,4 +1,4 @@
-"""The slots of a composition: frozen adapters below the trained method."""
+"""Puts the slots of frozen adapters below those of the trained method."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -22,18 +22,19 @@ def put_below(
     """Returns a method's slots, with a composition's frozen slots below them.
 
     Args:
-        tree: `Composition` of methods, or a method.
+        tree: Methods of the frozen adapters: a `Composition`, or one method.
         blocks: Return value of `Method.make_slots`.
         embeddings: Return value of `Method.make_embedding_slots`.
         shape: `EncoderShape`.
 
     Returns:
-        Slots of the blocks, slots of the embeddings, and for each
-        method of the tree a list of its own slots.
+        Slots of the blocks, slots of the embeddings, and for each method in
+        `tree` a list of its own slots.
     """
     below, below_embeddings, own = _slots_of(tree, shape)
     _check_top(below_embeddings, embeddings)
-    # Built here, so that weights have the names of the adapter's own folder.
+    # Build the slots before they are combined. Their weights then have the same
+    # names as in an adapter folder.
     for slots in (*blocks, embeddings):
         shape.build_slots(slots)
     blocks = [
@@ -44,7 +45,10 @@ def put_below(
 
 
 def _check_top(below: dict[str, Slot], embeddings: dict[str, Slot]) -> None:
-    """Raises an error if a method's embedding slots do not fit `below`."""
+    """Raises a `UserError` if slots at the embeddings do not fit together.
+
+    `below` are those of the frozen adapters, `embeddings` of the method on top.
+    """
     if any(slot.inverse for slot in embeddings.values()):
         raise UserError(
             "In a Stack only the first member's invertible adapter maps the "
@@ -72,7 +76,8 @@ def _slots_of(
     blocks, embeddings, own = zip(*found, strict=True)
     if isinstance(tree, Average):
         if any(embeddings):
-            # The output layer could not invert a mean of embedding maps.
+            # The output layer of a masked language model could not invert the
+            # mean of several transformations of the embeddings.
             raise UserError(
                 "Adapters that change the embeddings, with an Invertible for "
                 "example, cannot be averaged. Average adapters without it."
@@ -82,7 +87,8 @@ def _slots_of(
             for dicts in zip(*blocks, strict=True)
         ]
     else:
-        # `placed` has removed all maps but the lowest, but no plug-in's slots.
+        # `placed` has removed all invertible adapters but the lowest, but not
+        # the slots of plug-in methods.
         if any(embeddings[1:]):
             raise _two_in(set().union(*embeddings))
         joined = [_stacked(dicts) for dicts in zip(*blocks, strict=True)]
@@ -124,7 +130,11 @@ def _stacked(dicts: Sequence[dict[str, Slot]]) -> dict[str, Slot]:
 
 
 def _check_below(lower: dict[str, Slot], upper_places: set[str]) -> None:
-    """Raises an error if a member above would not read a slot's output."""
+    """Raises a `UserError` if members above would not read a slot's output.
+
+    `lower` are the slots of a member, `upper_places` the places of the slots
+    of the members above it.
+    """
     for sublayer in ("after_attention", "after_ffn"):
         behind = f"{sublayer}_norm"
         if behind in lower and {sublayer, behind} & upper_places:

@@ -16,7 +16,7 @@ from tf_adapters.methods.registry import to_config
 
 
 class Composition:
-    """An ordered group of members.
+    """An ordered group of members: adapters, or other compositions.
 
     Args:
         *members: At least one composition, method, folder or model.
@@ -28,7 +28,7 @@ class Composition:
         self.members = members
 
     def with_members(self, members: Iterable[Any]) -> "Composition":
-        """Returns the same composition with other members."""
+        """Returns a composition of this kind and settings, with new members."""
         return type(self)(*members)
 
     def __repr__(self) -> str:
@@ -37,13 +37,13 @@ class Composition:
 
 
 class Stack(Composition):
-    """Each member reads the output of the previous one.
+    """Stacks adapters: each member reads the output of the previous one.
 
     This is how MAD-X puts a task adapter on top of a language adapter (Pfeiffer
-    et al. 2020, arXiv:2005.00052, section 3.3). An adapter that reads normed
-    output applies the norm to the output of the adapter below. Only the first
-    member's invertible adapter maps the embeddings. Both are as in the
-    `adapters` library.
+    et al. 2020, arXiv:2005.00052, section 3.3). If an adapter reads normalized
+    output, the norm is applied to the output of the adapter below. Of the
+    invertible adapters, only the first member's is used. Both rules are those
+    of the `adapters` library.
 
     Examples:
         >>> method = methods.Pfeiffer()
@@ -56,10 +56,10 @@ class Stack(Composition):
 
 
 class Average(Composition):
-    """The weighted mean of the members' outputs.
+    """Averages adapters: computes the weighted mean of the members' outputs.
 
-    Computes `sum_i w_i o_i`. Version 1.3.0 of the `adapters` library also
-    divides this by the number of members.
+    With weights `w_i` and outputs `o_i`, the result is `sum_i w_i o_i`. Version
+    1.3.0 of the `adapters` library also divides it by the number of members.
 
     Args:
         *members: See `Composition`.
@@ -104,7 +104,7 @@ class Average(Composition):
 
 
 class Parallel(Composition):
-    """Each member processes the whole batch.
+    """Runs adapters in parallel: each member processes the whole batch.
 
     Examples:
         >>> method = methods.Pfeiffer()
@@ -117,7 +117,7 @@ class Parallel(Composition):
 
 
 class BatchSplit(Composition):
-    """Each member processes its share of a batch's rows, in order.
+    """Splits a batch: each member processes its own rows, in order.
 
     Args:
         *members: See `Composition`.
@@ -196,7 +196,12 @@ def with_all_members(tree: Any, new: Iterator[Any]) -> Any:
 def tree_to_config(
     tree: Any, member_to_config: Callable[[Any], dict[str, Any]] = to_config
 ) -> dict[str, Any]:
-    """Returns a composition as plain values, for JSON."""
+    """Returns a composition as plain values, for JSON.
+
+    Args:
+        tree: `Composition`, or a single member.
+        member_to_config: Function that converts a member to plain values.
+    """
     if not isinstance(tree, Composition):
         return member_to_config(tree)
     config: dict[str, Any] = {
@@ -212,7 +217,12 @@ def tree_from_config(
     config: dict[str, Any],
     member_from_config: Callable[[dict[str, Any]], Any] = from_config,
 ) -> Any:
-    """Returns the composition that `tree_to_config` described."""
+    """Returns the composition that `tree_to_config` described.
+
+    Args:
+        config: Return value of `tree_to_config`.
+        member_from_config: Function that makes a member of plain values.
+    """
     if "composition" not in config:
         return member_from_config(config)
     members = [

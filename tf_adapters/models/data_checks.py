@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from tf_adapters.heads.head import Head
     from tf_adapters.models.features_model import FeaturesModel
 
-# TensorFlow's error on a CPU. On a GPU, the label makes the loss NaN instead.
+# TensorFlow's error for an invalid label, on a CPU. On a GPU, such a label
+# makes the loss NaN instead.
 _LABEL_OUTSIDE = re.compile(
     r"label value of (\S+) which is outside the valid range of \[(\d+), (\d+)\)"
 )
@@ -36,7 +37,7 @@ _TEXTS = re.compile("^Invalid dtype: (str|bytes|object)")
 
 
 def check_data(model: FeaturesModel, x: Any) -> None:
-    """Raises a `UserError` unless `x` has token features and rows.
+    """Raises a `UserError` unless `x` has token features and at least one row.
 
     Args:
         model: `FeaturesModel`.
@@ -59,12 +60,12 @@ def check_data(model: FeaturesModel, x: Any) -> None:
 
 
 def checked_labels(model: FeaturesModel, x: Any, y: Any) -> Any:
-    """Returns labels for `fit`; lists of numbers become arrays.
+    """Checks the labels for `fit` and returns them, a list as an array.
 
     Args:
         model: `FeaturesModel`.
         x: See `check_data`.
-        y: Labels, or `None` if `x` contains them.
+        y: Labels, or `None` if `x` already contains them.
 
     Raises:
         UserError: If there are no features, rows or labels, or if a label is
@@ -105,7 +106,7 @@ def _check_values(model: FeaturesModel, labels: np.ndarray) -> None:
 
 
 def _ignored_class(model: FeaturesModel) -> int | None:
-    """Returns the class id that the loss ignores, or `None`."""
+    """Returns the class id that the model's loss ignores, or `None`."""
     loss = _loss(model)
     if isinstance(loss, keras.losses.SparseCategoricalCrossentropy):
         return loss.ignore_class
@@ -113,15 +114,21 @@ def _ignored_class(model: FeaturesModel) -> int | None:
 
 
 def _loss(model: FeaturesModel) -> Any:
-    """Returns the loss from `compile`. `model.loss` may be a method."""
+    """Returns the loss that was given to `compile`, or `None`.
+
+    `model.loss` may be a method, so the attribute is looked up in `vars`.
+    """
     return vars(model).get("loss")
 
 
 def targets_of(x: Any, y: Any) -> Any:
-    """Returns labels, or an object with their shape and dtype, or `None`.
+    """Returns the labels, or for a `tf.data` set their shape and dtype.
 
-    Returns `None` if these are unknown, or if labels are in a dict, as for a
-    custom loss.
+    Returns `None` if the labels are unknown, or in a dict as for a custom loss.
+
+    Args:
+        x: See `check_data`.
+        y: Labels, or `None` if `x` is a `tf.data` set that contains them.
     """
     spec = _element_spec(x)
     if spec is None:
@@ -132,7 +139,7 @@ def targets_of(x: Any, y: Any) -> Any:
 
 
 def _element_spec(x: Any) -> Any:
-    """Returns the element spec of a `tf.data` set, or else `None`."""
+    """Returns the element spec of `x` if it is a `tf.data` set, else `None`."""
     # Users of `tf.data` have imported TensorFlow; models do not need it.
     tf = sys.modules.get("tensorflow")
     is_set = tf is not None and isinstance(x, tf.data.Dataset)
@@ -150,10 +157,11 @@ def check_learning_rate(optimizer: keras.optimizers.Optimizer | None) -> None:
 
 
 def sentence_of(error: Exception, head: Head | None) -> str | None:
-    """Returns an explanation of an error if bad data caused it, or `None`.
+    """Returns a sentence that explains an error, or `None`.
 
-    Such errors come from `tf.data` sets and generators. Their batches are not
-    checked beforehand, because this would slow down every step.
+    Only errors that bad data caused are explained. They come from `tf.data`
+    sets and generators, whose batches are not checked beforehand, because that
+    would slow down every step.
     """
     if _TEXTS.search(str(error)):
         return (

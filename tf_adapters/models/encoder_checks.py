@@ -46,9 +46,10 @@ def check_slots(
 
 
 def check_inputs(encoder: AdaptedEncoder, inputs: Any) -> None:
-    """Raises a `UserError` unless `inputs` are valid for a call.
+    """Raises a `UserError` unless `inputs` are valid inputs of an encoder.
 
-    This compares the known shapes; `of_one_shape` checks the others.
+    Sizes that are unknown before a graph runs are not compared here:
+    `of_one_shape` checks them.
     """
     if not isinstance(inputs, dict):
         raise _no_features(f"{type(inputs).__name__}, {shown(inputs)}")
@@ -89,7 +90,7 @@ def _no_features(received: str) -> UserError:
 
 
 def is_text(dtype: Any) -> bool:
-    """Returns whether the dtype of an array or tensor is text."""
+    """Returns whether a dtype, of NumPy or of a backend, is a string type."""
     try:
         return keras.backend.standardize_dtype(dtype) == "string"
     except ValueError:
@@ -98,7 +99,11 @@ def is_text(dtype: Any) -> bool:
 
 
 def _check_same_shapes(shapes: dict[str, Any]) -> None:
-    """Raises a `UserError` if known sizes differ: they would broadcast."""
+    """Raises a `UserError` if inputs differ in a known size.
+
+    `shapes` is a dict from the name of an input to its shape. The backend would
+    broadcast inputs of different shapes.
+    """
     is_right = len({len(shape) for shape in shapes.values()}) == 1 and all(
         len({size for size in sizes if size is not None}) < 2
         for sizes in zip(*shapes.values(), strict=True)
@@ -113,10 +118,11 @@ def _check_same_shapes(shapes: dict[str, Any]) -> None:
 
 
 def of_one_shape(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Reshapes inputs to one shape, so that a graph fails if shapes differ.
+    """Reshapes all inputs to the shape of `token_ids`.
 
-    Otherwise a mask of one row or column would broadcast, and oneDNN's kernels
-    would read past the end of a mask that is too short.
+    A graph then fails if the sizes do not match. Otherwise a mask of one row or
+    column would be broadcast, and oneDNN's kernels would read past the end of a
+    mask that is too short.
     """
     ids = inputs["token_ids"]
     if None not in ids.shape:
@@ -127,7 +133,10 @@ def of_one_shape(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _check_values(encoder: AdaptedEncoder, inputs: dict[str, Tensor]) -> None:
-    """Raises a `UserError` if arrays have invalid ids. Skips tensors."""
+    """Raises a `UserError` if NumPy arrays hold ids that are out of range.
+
+    Tensors are not checked.
+    """
     ends = {
         "token_ids": encoder.backbone.token_embedding.input_dim,
         "padding_mask": 2,
@@ -137,7 +146,7 @@ def _check_values(encoder: AdaptedEncoder, inputs: dict[str, Tensor]) -> None:
         if not isinstance(value, np.ndarray) or not value.size:
             continue
         least, most = value.min(), value.max()
-        # A negative id would index from the end of a table.
+        # A negative id would be counted from the end of the embedding table.
         if least < 0 or most >= ends[name]:
             raise UserError(
                 f"`{name}` must hold integers from 0 to {ends[name] - 1}. "
@@ -147,7 +156,7 @@ def _check_values(encoder: AdaptedEncoder, inputs: dict[str, Tensor]) -> None:
 
 
 def _num_segments(backbone: keras_hub.models.Backbone) -> int:
-    """Returns how many segments the embeddings distinguish, at least 1."""
+    """Returns the number of segments that have an embedding, at least 1."""
     if "segment_embedding" not in [layer.name for layer in backbone.layers]:
         return 1
     return backbone.get_layer("segment_embedding").input_dim

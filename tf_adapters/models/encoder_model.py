@@ -45,7 +45,7 @@ class EncoderModel(FeaturesModel):
         self.encoder_user = User(self.name, trains_encoder=False)
 
     def may_change(self, variables: Collection[keras.Variable]) -> None:
-        """Declares the encoder's variables that this model trains."""
+        """Declares which variables of the encoder this model may change."""
         self.encoder_user.trains_encoder = bool(variables)
         self.encoder_info.loaded.keep(variables, self.encoder_user)
 
@@ -91,7 +91,10 @@ class EncoderModel(FeaturesModel):
         super().compile(optimizer, loss, *args, **kwargs)
 
     def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
-        """Trains the model; logs how many steps float16 overflow skipped."""
+        """Trains the model; logs how many steps overflowed and were skipped.
+
+        This can happen only if the encoder computes in float16.
+        """
         before = loss_scaling.count_skipped(self)
         history = super().fit(*args, **kwargs)
         loss_scaling.say_skipped(self, before)
@@ -127,7 +130,11 @@ class EncoderModel(FeaturesModel):
 
 
 def as_sequences(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Reshapes inputs `(batch, choices or windows, tokens)` to sequences."""
+    """Reshapes inputs `(batch, choices or windows, tokens)` to two axes.
+
+    Each choice or window becomes a sequence of its own. Inputs that have two
+    axes are returned unchanged.
+    """
     if len(inputs["token_ids"].shape) < 3:
         return inputs
     return {

@@ -21,12 +21,12 @@ from tf_adapters.models.replicas import is_on_one_device
 class FeaturesModel(keras.Model):
     """A Keras model that takes token features: a dict of integer tensors."""
 
-    # The description of the output layer, and the layer itself.
+    # The `Head` that describes the output layer, and the layer itself.
     head = None
     head_layer = None
 
     def check_features(self, inputs: Any) -> None:
-        """Raises a `UserError` if a call cannot take these inputs."""
+        """Raises a `UserError` unless a call of the model accepts `inputs`."""
         raise NotImplementedError
 
     def feature_shapes(self) -> dict[str, tuple[None, ...]]:
@@ -106,11 +106,11 @@ class FeaturesModel(keras.Model):
         input_signature: list[Any] | None = None,
         **options: Any,
     ) -> None:
-        """Exports a model of token features; see `keras.Model.export`.
+        """Exports the model; see `keras.Model.export`.
 
-        Without `input_signature`, the exported model takes any number of texts
-        of any length. `tf_adapters.export_model` exports a model that takes
-        texts.
+        The exported model takes token features. If `input_signature` is not
+        set, it takes any number of texts of any length.
+        `tf_adapters.export_model` exports a model that takes strings.
         """
         if input_signature is None:
             shapes = self.feature_shapes()
@@ -125,7 +125,10 @@ class FeaturesModel(keras.Model):
         )
 
     def _prepare(self, x: Any, y: Any, trains: bool = False) -> None:
-        """Creates the variables of optimizer and metrics before the graph."""
+        """Creates the variables of optimizer and metrics, before Keras does.
+
+        They must exist before TensorFlow builds a graph.
+        """
         built = self.train_function if trains else self.test_function
         if built is not None or not self.compiled:
             return
@@ -158,7 +161,11 @@ class FeaturesModel(keras.Model):
 
     @contextlib.contextmanager
     def _graphs_of_one_call(self) -> Iterator[None]:
-        """Drops all graphs if the call fails: they may be incomplete."""
+        """Context manager for a call of Keras that may fail.
+
+        If it fails, all graphs are dropped, because they may be incomplete. A
+        `UserError` replaces an error that bad data caused.
+        """
         try:
             yield
         except Exception as error:

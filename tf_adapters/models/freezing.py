@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Freezing:
     """Records which variables of a model are trained, and which are frozen.
 
-    Keras's flags are not enough: models share the encoder's variables, and
-    their flags describe only the last model of that encoder.
+    Keras's flag `trainable` is not enough: models share the encoder's
+    variables, whose flags are those of the model that was made last.
 
     Args:
         model: `AdapterModel` whose slots, head and reparameterization exist.
@@ -57,21 +57,24 @@ class Freezing:
 
 
 def freeze_all_but_declared(model: AssembledModel) -> None:
-    """Sets `trainable` to `True` for declared variables, else to `False`."""
+    """Makes only the variables that method and head declare trainable."""
     for _, trains, variables in model.variable_groups():
         for variable in variables:
             variable.trainable = trains
 
 
 def unfreeze_layers(backbone: keras_hub.models.Backbone) -> None:
-    """Makes all layers trainable, so that only users freeze layers."""
+    """Makes all layers of a backbone trainable.
+
+    A layer that is not trainable later was then frozen by the user.
+    """
     # One by one: with TensorFlow, Keras stops at an already trainable layer.
     for layer in backbone._flatten_layers():
         layer.trainable = True
 
 
 def _in_frozen_layers(layer: keras.layers.Layer) -> list[keras.Variable]:
-    """Returns the variables of all frozen layers within a layer."""
+    """Returns the variables of a layer that are in frozen layers."""
     return [
         variable
         for inner in layer._flatten_layers()

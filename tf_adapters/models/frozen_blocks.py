@@ -1,7 +1,7 @@
-"""Finds the first blocks of a model that always compute the same.
+"""Finds the first blocks of a model whose output for a text never changes.
 
-What they compute for a text can be kept, and later passes can start behind
-them: an `AdaptedEncoder` starts at the block that an input names.
+Their output can be stored, and later forward passes can skip them: the name of
+an input says how many blocks an `AdaptedEncoder` skips.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ _NAME = "hidden_state_"
 
 
 def input_name(blocks: int) -> str:
-    """Returns the name of the input with the outputs of the first blocks.
+    """Returns the name of the input that replaces the first blocks.
 
-    It is `hidden_states[blocks]` in the outputs of an `AdaptedEncoder`.
+    The input is the output of these blocks: `hidden_states[blocks]` in the
+    outputs of an `AdaptedEncoder`.
 
     Args:
-        blocks: Integer, the number of blocks that computed it.
+        blocks: Integer. Number of blocks to skip.
     """
     return f"{_NAME}{blocks}"
 
 
 def given_state(inputs: dict[str, Tensor]) -> tuple[int, Tensor | None]:
-    """Returns the number of blocks to leave out, and what they computed.
+    """Returns the number of blocks to skip, and their stored output.
 
     Args:
         inputs: Inputs of an `AdaptedEncoder`.
@@ -54,15 +55,15 @@ def num_frozen_blocks(
     trained: Iterable[keras.Variable],
     training: bool,
 ) -> int:
-    """Returns the number of first blocks whose output for a text never changes.
+    """Counts the first blocks of a model whose output for a text never changes.
 
-    These blocks hold nothing that trains and no slot, and neither do the
-    embeddings. In training their dropout must also be off.
+    Neither these blocks nor the embeddings may have trained variables or slots.
+    In training mode, their dropout must also be off.
 
     Args:
         model: `AdapterModel`.
         trained: The variables that train.
-        training: Whether the passes are in training mode.
+        training: Whether the forward passes are in training mode.
 
     Returns:
         Integer from 0 to the number of blocks.
@@ -74,7 +75,7 @@ def num_frozen_blocks(
     if training and encoder.hidden_dropout:
         return 0
     in_blocks = {id(v) for b in encoder.blocks for v in b.variables}
-    # The pooler and the final norm are behind the blocks.
+    # The pooler and the final norm come after the blocks.
     behind = {id(v) for v in encoder.pooler_variables()}
     if encoder.final_norm is not None:
         behind |= {id(v) for v in encoder.final_norm.variables}
@@ -83,7 +84,8 @@ def num_frozen_blocks(
         return 0
     flags = [_is_frozen(b, changing, training) for b in encoder.blocks]
     frozen = len(list(itertools.takewhile(bool, flags)))
-    # Behind a final norm no block could start.
+    # The last hidden state includes the final norm, so a forward pass cannot
+    # start from it.
     most = len(flags) - (encoder.final_norm is not None)
     return min(frozen, most)
 
@@ -91,7 +93,7 @@ def num_frozen_blocks(
 def frozen_output(
     encoder: AdaptedEncoder, inputs: dict[str, Tensor], blocks: int
 ) -> Tensor:
-    """Returns what the first blocks compute in evaluation.
+    """Returns the output of the first blocks, computed in evaluation mode.
 
     Args:
         encoder: `AdaptedEncoder`.
@@ -101,7 +103,7 @@ def frozen_output(
     Returns:
         `(batch, tokens, width)`, `hidden_states[blocks]` of the encoder.
     """
-    # In a graph, the blocks behind it are never computed.
+    # In a graph, later blocks are never computed.
     outputs = encoder(inputs, training=False, return_hidden_states=True)
     return outputs["hidden_states"][blocks]
 

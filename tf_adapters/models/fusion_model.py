@@ -1,4 +1,4 @@
-"""Models of a fusion, with its frozen members stacked in the slots."""
+"""Makes models of a fusion, whose slots hold all its frozen members."""
 
 from collections.abc import Collection
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from tf_adapters.models import trained_members
 from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.trained_members import Member
 
-# The widest plausible bottleneck of a pruned member.
+# The largest plausible bottleneck width of a member that was removed.
 _MAX_UNITS = 4096
 _DAMAGED = (
     "Its adapter_config.json is damaged: copy it again from where it was "
@@ -38,13 +38,13 @@ def fuse(
     adapters: Sequence[str | Path | AdapterModel] | None = None,
     **options: Any,
 ) -> AdapterModel:
-    """Returns a model that fuses trained adapters.
+    """Returns a model that combines trained adapters by attention.
 
     Args:
-        encoder: `Encoder` that all members were trained on.
+        encoder: `Encoder` that all members, the adapters, were trained on.
         method: `methods.Fusion` (default) with the members' folders as
-            `adapters`. Its placement, width and activation are set to the
-            members'. It also leaves out the blocks that they leave out.
+            `adapters`. Its placement, width and activation are replaced by the
+            members'. It also leaves out the blocks that the members leave out.
         head: See `AdapterModel`.
         adapters: List of folders and of models in memory (`AdapterModel`). It
             replaces `method.adapters`. You can save a fusion only if all its
@@ -94,16 +94,16 @@ def fuse(
 def check_members(
     method: Any, members: Sequence[Member], encoder: Encoder
 ) -> None:
-    """Raises an error unless `members` fit a stored method.
+    """Raises an `AdapterError` unless `members` fit a stored method.
 
     Args:
         method: `Fusion`, or a method without members.
-        members: List of `Member`.
-        encoder: Their `Encoder`.
+        members: List of `Member`; empty for a method without members.
+        encoder: The members' `Encoder`.
 
     Raises:
-        AdapterError: If the number of members differs from the method's
-            adapters, or if their width does not fit the method's.
+        AdapterError: If the number of members is not that in
+            `method.adapters`, or if their widths do not fit `method.units`.
     """
     for member in members:
         stacked_adapters.check_stacks(member)
@@ -115,7 +115,7 @@ def check_members(
             f"A fusion of {cut(', '.join(names) or 'nothing')} came with "
             f"{len(members)} members. {_DAMAGED}"
         )
-    # A pruned member may have been wider than the remaining ones.
+    # A member that `pruned` removed may have been wider than the others.
     if members and not (
         max(widths) <= method.units <= max(*widths, _MAX_UNITS)
     ):
@@ -126,7 +126,7 @@ def check_members(
 
 
 def load_into(model: AdapterModel, members: tuple[Member, ...]) -> None:
-    """Assigns the members' weights to the fusions in a model's slots."""
+    """Assigns the members' weights to a model's `FusionSlot`s, if any."""
     model.members = members
     if not members:
         return
@@ -151,7 +151,7 @@ def _load_slot(slot: FusionSlot, members: Sequence[Member]) -> None:
 
 
 def pruned(model: AdapterModel, names: Collection[str]) -> AdapterModel:
-    """Returns a trained fusion with only some of its members.
+    """Returns a model of a trained fusion with only some of its members.
 
     Query, key and value are copied from the fusion. The softmax runs over the
     remaining members (AdapterFusion, section 8.2).

@@ -23,8 +23,8 @@ def warn_of_probabilities(head: Head | None, loss: Any) -> None:
 
     Args:
         head: `Head`, or `None`.
-        loss: As in `compile`: name, function, `keras.losses.Loss`, a list or
-            dict of these, or `None`.
+        loss: Argument of `compile`: name, function, `keras.losses.Loss`, a list
+            or dict of these, or `None`.
     """
     if head is None or not head.gives_logits:
         return

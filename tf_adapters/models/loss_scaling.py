@@ -20,12 +20,12 @@ _LOGGER = logging.getLogger(__name__)
 class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
     """Keras's loss scale optimizer, which also counts the skipped steps.
 
-    Under a `tf.distribute` strategy, Keras only checks the first replica's
-    gradients, before they are summed. Here all replicas skip a step if any
-    replica has to.
+    A step is skipped if its gradients are not finite. Under a `tf.distribute`
+    strategy, Keras checks only the first replica's gradients, before they are
+    summed. Here all replicas skip a step if any replica has to.
 
     Attributes:
-        skipped_steps: Integer variable.
+        skipped_steps: Integer variable. Number of steps skipped so far.
     """
 
     def build(self, var_list: list[keras.Variable]) -> None:
@@ -56,7 +56,7 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
         grads: list[Tensor | None],
         trainable_variables: list[Tensor],
     ) -> tuple[list[Tensor], list[Tensor]]:
-        # By Keras's own types, the method returns `None`.
+        # Keras's type annotation says, wrongly, that the method returns `None`.
         inherited: Any = super()
         trained, values = inherited.stateless_apply(
             optimizer_variables, grads, trainable_variables

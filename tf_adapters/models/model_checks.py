@@ -104,7 +104,7 @@ def of_floats(
     model: AssembledModel,
     pairs: list[tuple[keras.Variable, keras.layers.Layer]],
 ) -> list[tuple[keras.Variable, keras.layers.Layer]]:
-    """Returns the pairs; raises a `UserError` if one has a quantized weight.
+    """Raises a `UserError` if a variable is quantized, else returns `pairs`.
 
     Args:
         model: `AdapterModel`.
@@ -166,7 +166,13 @@ def _check_vocabulary(encoder: Encoder, head: heads.Head | None) -> None:
 def foldable(
     pairs: list[tuple[keras.Variable, Slot]],
 ) -> list[tuple[keras.Variable, Slot]]:
-    """Returns the pairs whose kernel holds floats and is in no other pair."""
+    """Returns the pairs whose slot can be added to their kernel.
+
+    The kernel must hold floats and must not be in another pair.
+
+    Args:
+        pairs: Return value of `Method.folds`.
+    """
     kernels = [id(kernel) for kernel, _ in pairs]
     return [
         pair
@@ -180,7 +186,11 @@ def check_foldable(
 ) -> None:
     """Raises a `UserError` if a slot cannot be added to its kernel.
 
-    The kernel may be quantized, or another slot may change it, too.
+    The reason is that the kernel is quantized, or that several slots change it.
+
+    Args:
+        model: `AdapterModel`.
+        pairs: Return value of `Method.folds`.
     """
     if pairs and model.encoder_info.quantization:
         raise UserError(

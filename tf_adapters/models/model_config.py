@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def config_of(model: AdapterModel) -> dict[str, Any]:
-    """Returns the constructor's arguments and the left-out blocks."""
+    """Returns a model's arguments and left-out blocks as plain values."""
     return {
         **encoder_config(model.encoder_info),
         **arguments_config(model),
@@ -27,11 +27,12 @@ def config_of(model: AdapterModel) -> dict[str, Any]:
 
 
 def encoder_config(encoder: Encoder) -> dict[str, Any]:
-    """Returns an `Encoder` as plain values, and its fingerprint."""
+    """Returns an `Encoder` and its fingerprint in a dict of plain values."""
     fields = dict(vars(encoder))
     fingerprint = fields.pop("fingerprint")
     backbone: Any = keras.saving.serialize_keras_object(fields["backbone"])
-    # With the types of quantized layers, Keras would build other variables.
+    # Without the dtype policies of quantized layers, which would make Keras
+    # build different variables.
     policy = keras.dtype_policies.serialize(encoder.backbone.dtype_policy)
     backbone["config"]["dtype"] = policy
     return {
@@ -42,7 +43,7 @@ def encoder_config(encoder: Encoder) -> dict[str, Any]:
 
 
 def arguments_config(model: AdapterModel) -> dict[str, Any]:
-    """Returns the constructor's arguments except the encoder."""
+    """Returns a model's arguments and left-out blocks, without the encoder."""
     return {
         "method": methods.to_config(model.method),
         "head": None if model.head is None else heads.to_config(model.head),
@@ -64,7 +65,10 @@ def model_from(cls: type[AdapterModel], config: dict[str, Any]) -> AdapterModel:
 
 
 def encoder_from(config: dict[str, Any]) -> Encoder:
-    """Recreates the `Encoder` in a configuration, without its weights."""
+    """Recreates the `Encoder` that `encoder_config` described.
+
+    Its weights are random.
+    """
     fields = dict(config["encoder"])
     backbone = keras.saving.deserialize_keras_object(fields["backbone"])
     # Files of version 0.2.0 and earlier have no `quantization`.

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 def adapted_encoder(
     model: AssembledModel, encoder: Encoder
 ) -> tuple[AdaptedEncoder, list[Slot], Sequence[list[Slot]]]:
-    """Returns the encoder with a model's slots, and lists of these slots.
+    """Creates a model's slots and attaches them to the encoder.
 
     Args:
-        model: `AdapterModel` whose method and composition are set.
+        model: `AdapterModel` whose attributes `method` and `below` are set.
         encoder: `Encoder`.
 
     Returns:
@@ -57,7 +57,7 @@ def adapted_encoder(
 
 
 def distinct(places: Iterable[dict[str, Slot]]) -> list[Slot]:
-    """Returns the slots of several dicts, without duplicates."""
+    """Returns the slots of several dicts in one list, each only once."""
     slots = (slot for found in places for slot in found.values())
     return list({id(slot): slot for slot in slots}.values())
 
@@ -65,7 +65,10 @@ def distinct(places: Iterable[dict[str, Slot]]) -> list[Slot]:
 def weights_of_slot(
     slots: Sequence[dict[str, Slot]], block: int, place: str
 ) -> dict[str, keras.Variable]:
-    """Returns a dict from name to variable; see `AdapterModel.slot_weights`."""
+    """Returns the weights of the slot at a place, a dict from name to variable.
+
+    See `AdapterModel.slot_weights`.
+    """
     in_block = slots[block] if 0 <= block < len(slots) else {}
     if place not in in_block:
         filled = [
@@ -82,7 +85,10 @@ def weights_of_slot(
 
 
 def leave_out(model: AssembledModel, blocks: Collection[int]) -> None:
-    """Disables a model's slots in blocks; see `AdapterModel.leave_out`."""
+    """Disables a model's slots in the blocks with the given indices.
+
+    See `AdapterModel.leave_out`.
+    """
     _check_left_out(model, blocks)
     for block in blocks:
         # The variables remain part of the model, but are no longer used.
@@ -93,7 +99,7 @@ def leave_out(model: AssembledModel, blocks: Collection[int]) -> None:
 
 @contextlib.contextmanager
 def without(model: AssembledModel, blocks: Collection[int]) -> Iterator[None]:
-    """Disables a model's slots in some blocks, within a `with` statement."""
+    """Disables a model's slots in the given blocks, within a `with` block."""
     before = [block.places_in_use for block in model.encoder.blocks]
     left_out = model.left_out
     model.leave_out(blocks)
@@ -107,7 +113,7 @@ def without(model: AssembledModel, blocks: Collection[int]) -> Iterator[None]:
 
 
 def _check_left_out(model: AssembledModel, blocks: Collection[int]) -> None:
-    """Raises a `UserError` if a model's slots in blocks cannot be disabled."""
+    """Raises a `UserError` if slots in the given blocks cannot be disabled."""
     if blocks and model.reparameterization.folded:
         raise UserError(
             "The trained weights are folded into the encoder's, so they "

@@ -32,11 +32,11 @@ class MultiTaskModel:
 
     @property
     def encoder(self) -> AdaptedEncoder:
-        """The `AdaptedEncoder` of one of the tasks."""
+        """The `AdaptedEncoder` of the first task's model."""
         return next(iter(self.models.values())).encoder
 
     def variable_groups(self) -> list[tuple[str, bool, list[keras.Variable]]]:
-        """Returns all weights as (group, whether it trains, variables).
+        """Returns a list of (group name, whether it trains, variables).
 
         Like `AdapterModel.variable_groups`, but lists shared weights only once.
         """
@@ -52,7 +52,7 @@ class MultiTaskModel:
         return groups
 
     def trained_variables(self) -> dict[str, keras.Variable]:
-        """Returns a dict from name to variable, of all trained variables.
+        """Returns all trained variables, in a dict from name to variable.
 
         The names of a task's own variables begin with the task's name.
         """
@@ -68,7 +68,7 @@ class MultiTaskModel:
         return 0
 
     def own_variables(self, task: str) -> dict[str, keras.Variable]:
-        """Returns a dict from path to variable of one task's own weights."""
+        """Returns the variables that only `task` trains, in a dict by path."""
         shared = {id(v) for v in self.encoder.backbone.weights}
         return {
             path: variable

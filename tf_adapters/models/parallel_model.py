@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class ParallelModel(FeaturesModel):
-    """Several adapters that each process the whole batch or their own rows.
+    """Runs several adapters, each on the whole batch or on rows of its own.
 
     For batches that mix examples of many tasks in any order, see `load_bank`.
 
     Args:
         composition: `Parallel` or `BatchSplit`.
-        models: The model of each member.
+        models: List with an `AdapterModel` for each member.
 
     Call arguments:
         inputs: Dict as for `AdapterModel`.
@@ -60,7 +60,7 @@ class ParallelModel(FeaturesModel):
         return super().make_predict_function(force)
 
     def check_features(self, inputs: Any) -> None:
-        """Raises a `UserError` if the members cannot take these inputs."""
+        """Raises a `UserError` unless all members accept `inputs`."""
         for model in self.models:
             model.check_features(inputs)
 
@@ -81,7 +81,8 @@ class ParallelModel(FeaturesModel):
                 f"Received: {rows}"
             )
         if rows is None:
-            # In a graph for any batch size, a wrong number of rows fails here.
+            # In a graph for any batch size, `reshape` fails if the number of
+            # rows is wrong.
             ids = inputs["token_ids"]
             # Multiple-choice inputs have one more axis.
             further = len(ids.shape) - 1

@@ -1,4 +1,8 @@
-"""Records the members of an adapter in its folder, and finds them again."""
+"""Records the members of an adapter in its folder, and finds them again.
+
+Members are the other adapters that an adapter needs: those that a fusion
+combines, or those below it in a composition.
+"""
 
 from collections.abc import Sequence
 import dataclasses
@@ -17,7 +21,9 @@ from tf_adapters.models.trained_members import Member
 
 
 def members_to_config(members: Sequence[Member]) -> list[dict[str, Any]]:
-    """Returns an entry for each member of an adapter, for the adapter's folder.
+    """Returns the name, folder and fingerprint of each member, a list of dicts.
+
+    `adapter_config.json` stores the list.
 
     Raises:
         AdapterError: If a member is not saved in a folder.
@@ -52,8 +58,9 @@ def members_from_config(
 
     Args:
         config: Return value of `members_to_config`.
-        folders: Current folders of the members, or `None`.
-        encoder: Their `Encoder`, freshly loaded.
+        folders: Current folders of the members, or `None` if they have not
+            moved.
+        encoder: The members' `Encoder`, freshly loaded.
 
     Raises:
         AdapterError: If a member is missing or its weights have changed.
@@ -81,7 +88,7 @@ def members_from_config(
 def _find_member(
     entry: dict[str, Any], folder: str | os.PathLike[str] | None
 ) -> StoredAdapter | None:
-    """Returns the `StoredAdapter` of a member, or `None` if not found.
+    """Returns the `StoredAdapter` of a recorded member, or `None` if missing.
 
     Args:
         entry: The member's entry in the configuration.
@@ -103,7 +110,12 @@ def _find_member(
 def _all_found(
     config: list[dict[str, Any]], found: list[StoredAdapter | None]
 ) -> list[StoredAdapter]:
-    """Returns `found`; raises an error if any members were not found."""
+    """Returns `found`; raises an `AdapterError` if a member is `None`.
+
+    Args:
+        config: List with the recorded entry of each member.
+        found: List with the `StoredAdapter` of each member, or `None`.
+    """
     there = [folder for folder in found if folder]
     if len(there) == len(found):
         return there

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 def rematerialized(
     block: AdaptedBlock, differentiable: Collection[int]
 ) -> Callable[[Tensor, Context, bool], Tensor]:
-    """Returns a function that calls a block and stores only its inputs.
+    """Returns a function that calls a block and recomputes it for gradients.
 
+    Only the block's inputs are stored for the backward pass, not activations.
     `keras.remat` only computes gradients of a function's arguments, so every
     weight that needs a gradient must be an argument.
 
@@ -51,7 +52,8 @@ def rematerialized(
         draws = in_use.draws
 
         def run(x: Tensor, *values: Tensor) -> Tensor:
-            # Both passes start at the same draw, so they get the same masks.
+            # The forward pass and the recomputation start at the same draw, so
+            # they get the same dropout masks.
             seeds = copy.copy(in_use)
             seeds.draws = draws
             pairs = [*constants, *zip(own, values, strict=True)]

@@ -6,10 +6,10 @@ from tf_adapters.common.types import Tensor
 
 
 def replica_number() -> int | Tensor:
-    """Returns the replica's number under a strategy, or else 0.
+    """Returns the current replica's number under a `tf.distribute` strategy.
 
-    Backends other than TensorFlow compute a batch as a whole, even if it is
-    distributed over devices.
+    Without a strategy, returns 0. So do backends other than TensorFlow: they
+    compute a batch as a whole, even if it is distributed over devices.
 
     Returns:
         Integer or scalar integer tensor.
@@ -37,7 +37,7 @@ def sum_over_replicas(value: Tensor) -> Tensor:
     """Returns the sum of a tensor over all replicas of a training step.
 
     Args:
-        value: This replica's tensor.
+        value: The tensor of the current replica.
     """
     if keras.backend.backend() != "tensorflow":
         return value

@@ -157,20 +157,20 @@ def load_adapter(
         folder: Path of an adapter folder or of the run that wrote one, an
             address `hf://owner/name@revision` on the Hugging Face Hub, or a
             `StoredAdapter`.
-        encoder: The `Encoder` it was trained on.
-        adapters: Folders of a fusion's members, in its order, if they have
-            moved. Default: their folders at training time. Members with
+        encoder: The `Encoder` that the adapter was trained on.
+        adapters: Folders of a fusion's members, in the fusion's order, if they
+            have moved. Default: their folders at training time. Members with
             `hf://` addresses are downloaded only if they are listed here, not
             if only the folder itself names them.
         with_head: Whether to load the adapter's head, too. Defaults to `True`.
-        below: The adapter or composition to put below it; see `compose`.
-            Default: the one it was trained on.
+        below: The adapter or composition to put below this adapter; see
+            `compose`. Default: the one that this adapter was trained on.
         **options: See `AdapterModel`.
 
     Raises:
         AdapterError: If the folder is damaged, a weight is missing, unexpected
-            or has the wrong shape, or the encoder or a fusion's member is not
-            the one it was trained with.
+            or has the wrong shape, or the adapter was trained with another
+            encoder or another fusion member.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.LoRA(rank=4), head)
@@ -220,7 +220,7 @@ def _assign(
 
 
 def start_from(model: AdapterModel, folder: str | os.PathLike[str]) -> None:
-    """Assigns another adapter's weights to a model, except those of the head.
+    """Assigns a trained adapter's weights to a model, except the head's.
 
     Args:
         model: `AdapterModel` with a head.

@@ -1,4 +1,4 @@
-"""Stacks trained adapters on one encoder, and checks that they fit it."""
+"""Checks that trained adapters fit one fusion, and pads their weights."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 def describe_stack(
     members: Sequence[Member], encoder: Encoder
 ) -> dict[str, Any]:
-    """Returns the placement, width and other settings that members share.
+    """Returns the settings of a `methods.Fusion` that its members determine.
 
     Args:
         members: List of `Member`.
-        encoder: The `Encoder` that they share.
+        encoder: The `Encoder` of all members.
 
     Returns:
         Dict with `adapters`, `placement`, `units` (the largest), `activation`
         and `leave_out`, which are fields of `methods.Fusion`.
 
     Raises:
-        AdapterError: If the members cannot be stacked (the message names the
-            setting in which they differ), or if a member's weights do not match
-            its configuration.
+        AdapterError: If the members do not fit one fusion (the message names
+            the setting in which they differ), or if a member's weights do not
+            match its configuration.
     """
     for member in members:
         check_stacks(member)
@@ -64,7 +64,10 @@ def describe_stack(
 
 
 def check_stacks(member: Member) -> None:
-    """Raises an error if a member cannot share an encoder with others."""
+    """Raises an `AdapterError` unless a member can be part of a fusion.
+
+    It must be a bottleneck adapter that was trained without others below it.
+    """
     if member.method.stacks_as is None:
         names = [name for name, cls in methods.METHODS.items() if cls.stacks_as]
         raise AdapterError(
@@ -81,7 +84,7 @@ def check_stacks(member: Member) -> None:
 
 
 def _check_weights(member: Member, encoder: Encoder) -> None:
-    """Raises an error if a member's weights do not fit its configuration."""
+    """Raises an `AdapterError` if weights do not fit the member's settings."""
     adapted = AdaptedEncoder(encoder)
     slots = member.method.make_slots(methods.EncoderShape.of(encoder))
     layers = [slot for block in slots for slot in block.values()]
@@ -103,11 +106,11 @@ def _check_weights(member: Member, encoder: Encoder) -> None:
 def common(
     members: Sequence[Member], what: str, of: Callable[[Member], Any]
 ) -> Any:
-    """Returns a value that must be equal for all members.
+    """Returns the value of `of(member)`, which all members must share.
 
     Args:
         members: List of `Member`.
-        what: Name of the value, for the error.
+        what: Name of the value, for the error message.
         of: Function that returns the value of a member.
 
     Raises:
@@ -126,12 +129,12 @@ def common(
 def arrays(
     members: Sequence[Member], name: str, units: int, axis: int | None
 ) -> list[np.ndarray]:
-    """Returns one array per member, padded to `units` along `axis`.
+    """Returns each member's array of a weight, padded along `axis`.
 
     Args:
         members: List of `Member`.
         name: Name of the weight in the adapter folder.
-        units: Integer.
+        units: Integer. Size along `axis` after padding.
         axis: Axis of the bottleneck's units, or `None` for no padding.
     """
     found = [member.tensors[name] for member in members]

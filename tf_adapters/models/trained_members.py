@@ -23,21 +23,22 @@ from tf_adapters.models.adapter_model import AdapterModel
 
 @dataclasses.dataclass(frozen=True)
 class Member:
-    """One trained adapter.
+    """One trained adapter, with its weights.
 
     Attributes:
-        name: Name for display: the folder of its run, with as many parent
-            folders as needed to distinguish it from other members.
-        folder: Its adapter folder, or `None` for a model in memory.
-        method: The method that trained it.
-        head: Its head, or `None`.
+        name: Name for display: the folder of the run that trained the adapter,
+            with as many parent folders as needed to distinguish the name from
+            those of other members.
+        folder: The adapter folder, or `None` for a model in memory.
+        method: The method that trained the adapter.
+        head: The adapter's head, or `None`.
         tensors: Dict from name to array, as saved.
-        fingerprint: SHA-256 of its weights file, or `None` for a model in
+        fingerprint: SHA-256 of the weights file, or `None` for a model in
             memory.
         left_out: Indices of blocks that were left out after training.
-        is_stacked: Whether it was trained on top of other adapters.
-        address: Its Hub address, or `None`. `folder` is then in the Hub's
-            cache.
+        is_stacked: Whether the adapter was trained on top of other adapters.
+        address: The adapter's address on the Hugging Face Hub, or `None`. If
+            there is one, `folder` is in the Hub's cache.
     """
 
     name: str
@@ -73,10 +74,10 @@ def read_members(
     Args:
         adapters: Paths of adapter folders or of runs that contain one, and
             `AdapterModel`s, which keep their own names.
-        encoder: Their `Encoder`.
-        with_heads: List of booleans, whether to read each adapter's head. A
-            head that is not read may be of a kind that this library does not
-            have. Default: all are read.
+        encoder: The `Encoder` of all adapters.
+        with_heads: One boolean per adapter: whether to read its head. A head
+            that is not read may be of a kind that this library does not have.
+            Default: all heads are read.
 
     Raises:
         AdapterError: If there are no adapters, if an adapter is given twice or
@@ -107,13 +108,14 @@ def read_members(
 def check_encoder_untrained(
     member: Member, encoder: Encoder, group: str, setting: str
 ) -> None:
-    """Raises an error if a member trained weights that all members share.
+    """Raises an `AdapterError` if a member trained weights of the encoder.
 
     Args:
         member: `Member`.
-        encoder: Its `Encoder`.
-        group: Kind of group, such as `"fusion"`, for the message.
-        setting: Name of the setting that keeps Houlsby's norms frozen.
+        encoder: The `Encoder` that all members share.
+        group: Kind of group, such as `"fusion"`, for the error message.
+        setting: Name of the setting that keeps Houlsby's norms frozen, for the
+            error message.
     """
     if member.method.trainable_encoder_variables(AdaptedEncoder(encoder)):
         raise AdapterError(
@@ -146,7 +148,7 @@ def _run_folder(folder: Path) -> Path:
 
 
 def _shortest_ends(paths: list[Path]) -> list[str]:
-    """Returns the shortest path endings that are unique."""
+    """Returns the last folders of each path, as few as make them unique."""
     max_parts = max((len(path.parts) for path in paths), default=0)
     for number in range(1, max_parts + 1):
         names = ["/".join(path.parts[-number:]) for path in paths]
@@ -160,10 +162,11 @@ def read_member(
     encoder: Encoder,
     with_head: bool = True,
 ) -> Member:
-    """Returns the `Member` in an adapter folder, or in a run's `adapter`.
+    """Returns the `Member` in an adapter folder or in a run's folder.
 
     Raises:
-        AdapterError: If the folder holds no adapter, or one of another encoder.
+        AdapterError: If the folder holds no adapter, or if the adapter belongs
+            to another encoder.
     """
     read = adapter_reading.read_adapter(folder, encoder, with_head)
     folder = read.stored.path.absolute()
@@ -185,7 +188,11 @@ def as_member(
     encoder: Encoder,
     with_head: bool = True,
 ) -> Member:
-    """Returns the `Member` in a folder or a model; see `read_members`."""
+    """Returns the adapter in a folder or in a model as a `Member`.
+
+    Raises:
+        AdapterError: If there is no adapter, or one of another encoder.
+    """
     if isinstance(adapter, str | Path):
         return read_member(adapter, encoder, with_head)
     return member_of_model(adapter, encoder, with_head)
@@ -198,8 +205,8 @@ def member_of_model(
 
     Args:
         model: `AdapterModel`.
-        encoder: The `Encoder` that it must have been made from.
-        with_head: Whether to include its head. Defaults to `True`.
+        encoder: The `Encoder` from which the model must have been made.
+        with_head: Whether to include the model's head. Defaults to `True`.
 
     Raises:
         AdapterError: If `model` is not an `AdapterModel`, or has another

@@ -23,7 +23,10 @@ _OF_ENCODER = ("layer norms", "biases", "encoder kernels")
 def variable_groups(
     model: AssembledModel,
 ) -> list[tuple[str, bool, list[keras.Variable]]]:
-    """Returns the groups of `AdapterModel.variable_groups`."""
+    """Returns a list of (group name, whether it trains, variables).
+
+    Raises a `UserError` if a variable of the model belongs to no group.
+    """
     declared = {id(v) for v in model.declared_encoder_variables()}
     in_backbone = model.encoder.backbone.weights
     in_slots = _in_slots(model)
@@ -46,10 +49,10 @@ def variable_groups(
 
 
 def trained_additions(model: AssembledModel) -> list[keras.Variable]:
-    """Returns the variables that a new model trains besides the encoder's.
+    """Returns the trained variables that are not the encoder's own.
 
-    Call it on a new model, because the flags may change later: a model that the
-    user freezes for a while must still be saved completely.
+    Call this on a new model. Later the user may freeze some of them for a
+    while, and the model must still be saved completely.
     """
     added = [*_in_slots(model), *model.reparameterization.weights]
     head = [] if model.head_layer is None else model.head_layer.weights
@@ -59,7 +62,7 @@ def trained_additions(model: AssembledModel) -> list[keras.Variable]:
 def by_stored_name(
     variables: Iterable[keras.Variable],
 ) -> dict[str, keras.Variable]:
-    """Returns a dict from names, as in adapter folders, to variables.
+    """Returns a dict of variables, keyed by their names in adapter folders.
 
     Raises:
         UserError: If two variables have the same name.
@@ -77,7 +80,7 @@ def by_stored_name(
 
 
 def _in_slots(model: AssembledModel) -> list[keras.Variable]:
-    """Returns the variables of all slots, each only once."""
+    """Returns the variables of all slots of a model, each only once."""
     variables = (
         variable for slot in model.all_slots() for variable in slot.weights
     )
@@ -99,7 +102,10 @@ def _check_all_known(
 def _by_kind(
     variables: Iterable[keras.Variable],
 ) -> list[tuple[str, bool, list[keras.Variable]]]:
-    """Splits trained encoder variables into norms, biases and others."""
+    """Groups trained encoder variables into norms, biases and others.
+
+    Returns a list of (group name, `True` because it trains, variables).
+    """
     kinds = {kind: [] for kind in _OF_ENCODER}
     for variable in variables:
         if variable.name in ("gamma", "beta"):
@@ -112,7 +118,7 @@ def _by_kind(
 
 
 def count_weights(variables: Iterable[keras.Variable]) -> int:
-    """Returns the number of weights in `variables`."""
+    """Returns the total number of elements of `variables`."""
     return sum(math.prod(variable.shape) for variable in variables)
 
 
@@ -147,7 +153,7 @@ def trained_table(model: AssembledModel | MultiTaskModel) -> str:
         state = "trains" if trains else "frozen"
         weights = count_weights(variables)
         if part == "encoder":
-            # Quantized variables are packed, and their scales are no weights.
+            # Quantized variables are packed, and their scales do not count.
             weights = encoder_weights - of_encoder
         elif part in _OF_ENCODER:
             of_encoder += weights

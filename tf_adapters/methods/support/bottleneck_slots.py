@@ -23,10 +23,10 @@ from tf_adapters.methods.method import Method
 
 # The names of the weights of a `Bottleneck` in an adapter folder.
 WEIGHTS = ("down_kernel", "down_bias", "up_kernel", "up_bias")
-# For each of these weights, the axis with one entry for each unit.
+# The weights whose size depends on `units`, and the axis of the units in each.
 UNITS_AXIS = {"down_kernel": 1, "down_bias": 0, "up_kernel": 0}
 
-# The places of each paper's bottlenecks, and their input.
+# For each paper, the places of its bottlenecks, and the input that they read.
 PLACEMENTS = {
     "houlsby": (("after_attention", "after_ffn"), "sublayer_output"),
     "pfeiffer": (("after_ffn",), "normed_output"),
@@ -71,7 +71,7 @@ class BottleneckSlot(SlotOfLayers):
         return x + self.delta(bottleneck_reads.read(self.reads, x, context)), {}
 
     def bank_parts(self) -> list[Part]:
-        """Returns the bottleneck."""
+        """Returns the bottleneck as a `Part` of a bank."""
         layer = self.delta
         arrays = {name: getattr(layer, name) for name in WEIGHTS}
         return [
@@ -84,8 +84,8 @@ class BottleneckSlot(SlotOfLayers):
 def settle_width(method: Any, default_factor: float) -> None:
     """Keeps only one of a method's `units` and `reduction_factor`.
 
-    The other is set to `None`, so that methods of the same width compare
-    equal. If both are set, as in some folders, `reduction_factor` takes
+    The other is set to `None`, so that methods with the same width compare
+    equal. If both are set, as in some adapter folders, `reduction_factor` takes
     precedence.
 
     Args:
@@ -141,7 +141,7 @@ def width_of_bottleneck(method: Any, width: int) -> int:
 
 
 class BottleneckMethod(Method):
-    """Base class of methods with a `BottleneckSlot` at each of their places.
+    """Base class of methods that attach only `BottleneckSlot`s.
 
     `stacks_as` selects the places in `PLACEMENTS`. Subclasses have the settings
     of `Pfeiffer`, each with its own default.
@@ -160,7 +160,7 @@ class BottleneckMethod(Method):
         check_settings(self)
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns one dict of slots for each block."""
+        """Returns each block's slots: a list of dicts from place to slot."""
         places, reads = PLACEMENTS[self.stacks_as]
 
         def make(place: str, name: str) -> BottleneckSlot:

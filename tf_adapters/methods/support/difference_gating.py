@@ -1,4 +1,4 @@
-"""Pruning and packing of the differences of diff pruning."""
+"""Prunes and packs the differences that diff pruning trains."""
 
 import math
 from typing import Any
@@ -11,23 +11,23 @@ from tf_adapters.methods.support.sparse_packing import SparseGating
 
 
 def all_changes(model: Any) -> np.ndarray:
-    """Returns the changes of all weights of the encoder as one flat array."""
+    """Returns the gated differences of all encoder weights as a flat array."""
     differences = model.reparameterization.functions
     changes = [ops.convert_to_numpy(d.change()).ravel() for d in differences]
     return np.concatenate(changes)
 
 
 class DifferenceGating(SparseGating):
-    """The `Gating` of the elements of each `SparseDiff`.
+    """Prunes, stores and reopens the gated elements of each `SparseDiff`.
 
-    The difference is pruned when the last phase begins.
+    They are pruned when the last phase of training begins.
     """
 
     replaced = ("/difference", GATES, "/group/scaled_log_alpha")
 
     @property
     def last_phase_learning_rate_multiplier(self) -> float:
-        """See `DiffPruning`."""
+        """Factor of the learning rate after pruning; see `DiffPruning`."""
         return self.method.last_phase_learning_rate_multiplier
 
     def last_phase_step(self, total_steps: int) -> int:

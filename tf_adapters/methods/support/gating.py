@@ -1,4 +1,4 @@
-"""The optional part of a method that handles gates on its weights."""
+"""The object through which a method handles gates on its weights."""
 
 from typing import TYPE_CHECKING
 from typing import Any
@@ -8,10 +8,10 @@ if TYPE_CHECKING:
 
 
 class Gating:
-    """Prunes, stores and reopens gated weights.
+    """Prunes, stores and reopens the gated weights of a method.
 
-    `Method.gating` is a `Gating`. Methods without gates use this base class,
-    which has no effect.
+    Each method has a `Gating` as `gating`. Methods without gates use this base
+    class, which has no effect.
     """
 
     # Multiplies the learning rate in the last phase; see `last_phase_step`.
@@ -21,8 +21,8 @@ class Gating:
         """Returns the step after which `start_last_phase` is called, or 0.
 
         0 means that there is no last phase. If there is one, the best
-        checkpoint is selected only from its weights, and the learning-rate
-        schedule starts again when it begins.
+        checkpoint is selected from this phase only, and the learning-rate
+        schedule starts again when the phase begins.
 
         Args:
             total_steps: Number of training steps of the run.

@@ -1,4 +1,4 @@
-"""Packing of gated weights: an adapter folder stores only nonzero weights.
+"""Packs gated weights, so that adapter folders store only nonzero weights.
 
 For each gated layer the folder has two tensors. `open` holds the indices of all
 weights whose gates are not zero. `values` holds these weights multiplied by
@@ -42,7 +42,7 @@ def gate_options(method: "Method") -> dict[str, float]:
 
 
 class SparseGating(Gating, abc.ABC):
-    """Stores only weights with nonzero gates.
+    """Stores only the weights whose gates are not zero.
 
     Args:
         method: Method with the settings that `gate_options` reads.
@@ -66,7 +66,7 @@ class SparseGating(Gating, abc.ABC):
         """Removes a gated layer's tensors; returns its gates and its weights.
 
         Args:
-            tensors: Dict from name to array, from which they are removed.
+            tensors: Dict from name to array. It is changed in place.
             prefix: Name of the layer.
         """
 
@@ -78,7 +78,7 @@ class SparseGating(Gating, abc.ABC):
         weights: np.ndarray,
         logits: np.ndarray,
     ) -> dict[str, np.ndarray]:
-        """Returns a gated layer's tensors, a dict from suffix to array.
+        """Returns a gated layer's tensors in a dict, keyed by name suffix.
 
         Args:
             shapes: See `unpack`.
@@ -121,7 +121,7 @@ class SparseGating(Gating, abc.ABC):
         return [name.removesuffix(end) for name in names if name.endswith(end)]
 
     def gate_values(self, scaled_log_alpha: np.ndarray) -> np.ndarray:
-        """Returns the deterministic gates for an array of stored logits."""
+        """Converts stored logits to the gates that evaluation uses."""
         gates = HardConcreteGates(
             scaled_log_alpha.shape, **gate_options(self.method)
         )

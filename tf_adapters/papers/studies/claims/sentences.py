@@ -80,7 +80,7 @@ def _interval(claim: Claim, comparison: Comparison) -> str:
 
 
 def _evidence(claim: Claim, comparison: Comparison) -> Iterator[str]:
-    """Yields phrases on the evidence for a verdict."""
+    """Yields phrases that say how much was measured, such as "3 seeds"."""
     if comparison.second_p is not None:
         yield f"Brown-Forsythe p {_p(comparison.second_p)}"
         pairs = counted(comparison.pairs, "pair")

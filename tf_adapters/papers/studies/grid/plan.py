@@ -83,7 +83,11 @@ def _points(study: Study) -> Iterator[Any]:
 
 
 def _expand(study: Study, merge: bool = False) -> list[Any]:
-    """Returns the runs. With `merge`, equal points of two grids become one."""
+    """Returns all runs of a study.
+
+    A point of the grid is the settings of one run. With `merge`, two grids may
+    have the same point, which gives one run.
+    """
     runs = {}
     for point in _points(study):
         run = _make_run(study, point)

@@ -34,7 +34,9 @@ COLUMNS += ("difference", "standard_error", "seeds")
 def compare_methods(
     hits: Any, sizes: dict[str, Any], baseline: str
 ) -> pd.DataFrame:
-    """Returns a `DataFrame` with `COLUMNS` and a row for each entry of `hits`.
+    """Compares the accuracy of methods with the accuracy of a baseline.
+
+    Returns a `DataFrame` with `COLUMNS` and a row for each task and method.
 
     Args:
         hits: Dict from `(task, method)` to a dict from seed to an array with 1
@@ -53,10 +55,10 @@ def compare_methods(
 
 
 def _paired(by_seed: Any, base: Any) -> tuple[Any, ...]:
-    """Returns the mean difference over common seeds, and its standard error.
+    """Returns a method's mean difference from a baseline, and the error of it.
 
-    The standard error is over examples. The difference of an example is a mean
-    over seeds.
+    Both arguments are dicts from seed to hits. The difference of an example is
+    the mean over common seeds. The error is the standard error over examples.
     """
     both = [seed for seed in by_seed if seed in base]
     if not both:
@@ -75,7 +77,9 @@ def _by_size(gains: Any) -> Any:
 
 
 def markdown(gains: Any, baseline: str) -> Any:
-    """Returns Markdown: a table of methods by tasks, smallest data set first.
+    """Returns a Markdown table with a row for each method.
+
+    The columns are tasks. The task with the smallest training set comes first.
 
     Args:
         gains: Result of `compare_methods`.
@@ -105,7 +109,7 @@ def _cell(gain: Any, baseline: Any) -> str:
 
 
 def evaluate_runs(study_dir: Path) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """Returns the arguments `hits` and `sizes` of `compare_methods`.
+    """Returns a study's `hits` and `sizes`, the arguments of `compare_methods`.
 
     Raises:
         UserError: If the folder holds no study, or a task has no classes.
@@ -149,7 +153,7 @@ def _of_predictions(stored: Any) -> np.ndarray:
 
 
 def _of_model(run: Any) -> Any:
-    """Predicts with a run, and returns 1 for each correct answer, else 0."""
+    """Returns 1 for each validation row that a run predicts right, else 0."""
     task, rows = run.task, run.rows["validation"]
     labels = [row["label"] for row in rows]
     if task.labels:

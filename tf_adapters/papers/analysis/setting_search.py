@@ -141,7 +141,10 @@ def _draw_panel(axis: Any, here: Any) -> None:
 
 
 def _with_settings(runs: Any, study_dir: Path, names: Any) -> Any:
-    """Returns runs with columns for settings, including default values."""
+    """Adds a column for each of the named settings to a study's runs.
+
+    Runs in which a setting was not given have its default value.
+    """
     values = []
     for _, row in runs.iterrows():
         folder = study_runs.run_folder(study_dir, row)

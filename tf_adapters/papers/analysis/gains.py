@@ -55,10 +55,11 @@ def compare_methods(
 
 
 def _paired(by_seed: Any, base: Any) -> tuple[Any, ...]:
-    """Returns a method's mean difference from a baseline, and the error of it.
+    """Returns a method's mean gain over a baseline, and its standard error.
 
-    Both arguments are dicts from seed to hits. The difference of an example is
-    the mean over common seeds. The error is the standard error over examples.
+    Both arguments are dicts from seed to hits, as in `compare_methods`. The
+    gain on an example is the mean over common seeds. The standard error is over
+    examples.
     """
     both = [seed for seed in by_seed if seed in base]
     if not both:
@@ -112,7 +113,8 @@ def evaluate_runs(study_dir: Path) -> tuple[dict[Any, Any], dict[Any, Any]]:
     """Returns a study's `hits` and `sizes`, the arguments of `compare_methods`.
 
     Raises:
-        UserError: If the folder holds no study, or a task has no classes.
+        UserError: If the folder holds no study, if a task has no classes, or if
+            two runs have the same task, method and seed.
     """
     hits, sizes = {}, {}
     runs = study_runs.load_study_runs(study_dir, ("task", "method"))

@@ -30,7 +30,9 @@ def improvements_of_means(
     baselines: Sequence[str],
     threshold: float,
 ) -> pd.DataFrame:
-    """Compares methods with baselines on each task. Returns a `DataFrame`.
+    """Compares methods with baselines on each task.
+
+    Returns a `DataFrame` with `COLUMNS`.
 
     Args:
         means: Dict from `(task, method)` to a mean, in points.

@@ -29,7 +29,7 @@ COLUMNS = ("task", "panel", "setting", "x", "score", "error", "runs")
 def score_settings(
     runs: pd.DataFrame, panels: Sequence[str], x: Any, split: Any
 ) -> pd.DataFrame:
-    """Returns a row with `COLUMNS` for each point of each line and panel.
+    """Returns a table with `COLUMNS`, one row for each point in the picture.
 
     A panel varies one setting. It shows the runs in which each of the other
     settings has its most frequent value.

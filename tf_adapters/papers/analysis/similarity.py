@@ -34,8 +34,9 @@ _ROWS = 1000
 def similarity(one: np.ndarray, other: np.ndarray, rows: int = _ROWS) -> Any:
     """Returns the Pearson correlation of the cosine similarities in two spaces.
 
-    The correlation is over all pairs of different vectors. The matrices of all
-    pairs are never built; blocks of rows are summed in float64.
+    The correlation is over all pairs of different vectors. The two matrices of
+    similarities are never built as a whole: blocks of their rows are computed
+    and summed in float64.
 
     Args:
         one: Array `(n, d)`, a vector for each token.

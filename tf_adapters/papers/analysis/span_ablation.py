@@ -69,7 +69,9 @@ def percent_changes(values: Any, whole: Any) -> np.ndarray:
 
 
 def name_of_span(first: int, last: int, num_blocks: int) -> str:
-    """Returns the name of a special span, or "" for any other.
+    """Returns the name of a special span of blocks, such as "lower half".
+
+    Returns "" for any other span.
 
     Args:
         first: Index of the first block left out, -1 for none.

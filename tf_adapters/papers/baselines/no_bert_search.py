@@ -71,8 +71,8 @@ def run_search(
         overwrite: Whether to discard earlier trials.
 
     Raises:
-        ConfigError: If the task is of another kind, or the settings of the
-            search space are not `no_bert_model.SETTINGS`.
+        ConfigError: If the task is of another kind, if `search` is invalid, or
+            if a setting is given that has no effect.
     """
     started = time.perf_counter()
     _check(config, task_data.task)
@@ -221,7 +221,7 @@ def _file_of(run: Any, trial: Any) -> Any:
 
 
 def _keep_file_of(run: Any, trial: Any) -> None:
-    """Renames a trial's file to `model.keras`, and removes all other trials."""
+    """Renames a trial's file to `model.keras`, and removes the other files."""
     if _file_of(run, trial).exists():
         _file_of(run, trial).replace(run.folder / MODEL)
     for other in run.folder.glob("trial_*.keras"):

@@ -29,7 +29,7 @@ _KEYS = {"run", "settings", "result"}
 
 
 class ResultsFile:
-    """Results of finished runs, which other machines can use.
+    """Results of finished runs, in a file that other machines can use.
 
     Args:
         path: Path of the file. If it does not exist, `add` creates it.
@@ -86,7 +86,7 @@ class ResultsFile:
                 self.add(run, result)
 
     def add(self, run: Run, result: dict[str, Any]) -> None:
-        """Appends the row of a finished run, unless the file has it.
+        """Appends the row of a finished run, unless the file already has it.
 
         A run whose row would contain a path of this machine is not added, and
         a line that says so is printed.
@@ -133,7 +133,7 @@ class ResultsFile:
             raise UserError(f"run {row['run']} has another result above")
 
     def _append(self, line: str) -> None:
-        """Appends a line in one call, so that no reader sees a part of it."""
+        """Appends a line in one write, so that no reader sees a part of it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with own_files.open_to_append(self.path) as file:
             # An editor may have removed the last end of line.

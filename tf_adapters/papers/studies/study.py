@@ -62,7 +62,7 @@ def run_studies(
             `executor` selects.
 
     Returns:
-        Exit status: 0, or 1 if a run failed.
+        Exit status: 0, or 1 if a run failed or, without `report`, is missing.
     """
     if options.study.startswith(whole_paper.PREFIX):
         return whole_paper.run_paper(

@@ -235,7 +235,7 @@ _NEVER_REPLACED = ("be", "is", "are", "am")
 
 
 def first_words(lemmas: Any, word: str) -> list[Any]:
-    """Returns the synonyms that OpenAttack tries. Phrases become one word."""
+    """Returns the synonyms that OpenAttack tries, phrases cut to one word."""
     if word in _NEVER_REPLACED:
         return []
     found = (lemma.split("_")[0].lower() for lemma in lemmas)

@@ -5,9 +5,9 @@ resamples examples and adds the variance over seeds. Otherwise `compare_pairs`
 uses only the differences of pairs of runs. All sampling is seeded.
 
 Seeds are not resampled. Without a true difference, three seeds agree in sign by
-chance in a quarter of the cases, and then every sample of them does too. So
-their variance goes into a t distribution, whose degrees of freedom account for
-the small number of seeds (docs/studies.md).
+chance in a quarter of the cases, and then every resample of them agrees too.
+Instead, the variance over seeds goes into a t distribution, whose degrees of
+freedom account for the small number of seeds (docs/studies.md).
 """
 
 import collections

@@ -42,11 +42,11 @@ def with_block(
     block: Block | None = None,
     flags: dict[str, Any] | None = None,
 ) -> Any:
-    """Returns a study with the settings of a block and of flags applied.
+    """Applies a reduced form, and the settings of flags, to a study.
 
     Args:
         study: `Study`.
-        block: `Block`, from `read_study`.
+        block: `Block`, the reduced form, from `read_study`.
         flags: Dict of settings, nested or flat. They override `base`, `where`
             and the block, and must not be keys of the grid.
     """

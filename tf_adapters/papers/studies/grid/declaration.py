@@ -122,10 +122,10 @@ def find_study(name: str) -> Any:
 
 
 def read_study(path: Path) -> tuple[Any, dict[Any, Any]]:
-    """Returns the `Study` in a YAML file, and its blocks.
+    """Returns the `Study` in a YAML file, and a dict of its reduced forms.
 
-    The blocks are a dict from "small" and "two_cores", if the file has them, to
-    a `Block`.
+    The keys of the dict are "small" and "two_cores", if the file has them. The
+    values are `Block`s.
 
     Raises:
         ConfigError: If a key is unknown, set twice, or malformed.

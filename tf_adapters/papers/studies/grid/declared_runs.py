@@ -73,7 +73,8 @@ def without_other_runs(study: Study, runs: Sequence[Run]) -> Study:
 
     Args:
         study: `Study`.
-        runs: List of `Run`, the runs that remain under a block or flags.
+        runs: List of `Run`, the runs that remain in a reduced form or under
+            flags.
     """
     figures = [f for f in study.figures if find_runs(f.runs, runs)]
     names = [figure.name for figure in figures]

@@ -33,8 +33,8 @@ def load_study(
 
     Args:
         path: YAML file.
-        block: The block to apply, `"small"` or `"two_cores"`, or `None`. If the
-            block drops a run, the paper's numbers for it are dropped too.
+        block: The reduced form to apply, `"small"` or `"two_cores"`, or `None`.
+            If the form drops a run, the paper's numbers for it are dropped too.
         flags: Dict of settings, nested or flat, that override `base` and
             `where`.
 
@@ -109,8 +109,8 @@ def load_forms(path: Path) -> tuple[Any, dict[str | None, Any]]:
         path: YAML file.
 
     Returns:
-        `(study, forms)`. `forms` is a dict from the name of each block, and
-        from `None` for the complete study, to a list of `Run`.
+        `(study, forms)`. `forms` is a dict from the name of each reduced form,
+        and from `None` for the complete study, to a list of `Run`.
     """
     try:
         study, blocks = declaration.read_study(path)

@@ -61,9 +61,9 @@ def list_studies(paths: Iterable[Path] | None = None) -> str:
 
 
 def _makes(study: Any) -> str:
-    """Returns the paper, and the names of the tables that a study reproduces.
+    """Returns the paper, and the tables and figures that a study reproduces.
 
-    Without a paper, it returns the keys of the study's own table.
+    If the study has no paper, returns the keys of the study's own table.
     """
     if study.paper is None:
         return f"{', '.join(study.report.rows)} by {study.report.columns}"

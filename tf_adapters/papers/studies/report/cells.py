@@ -117,7 +117,7 @@ def chosen_rows(
 
 
 def _with_further(rows: Any, report: Any, select_over: Any) -> tuple[Any, ...]:
-    """Adds the rows of additional cells, and their key to `select_over`."""
+    """Adds rows for additional cells. Returns all rows, and selected keys."""
     if report.columns == report_keys.LANGUAGES:
         rows = [own for row in rows for own in _by_language(row, report)]
     else:
@@ -151,7 +151,7 @@ def _by_language(row: Any, report: Any) -> list[Any]:
 
 
 def _of_mismatched(rows: Any, report: Any) -> list[Any]:
-    """Returns rows for `mnli_mismatched`, from runs evaluated on it."""
+    """Returns rows for `mnli_mismatched`, from the runs evaluated on it."""
     other = "validation_mismatched"
     if report.columns != "task" or report.split == other:
         return []
@@ -204,7 +204,7 @@ def statistics_of_cell(
 
     Args:
         rows: List of dicts of finished runs, from `run_rows`.
-        split: `"validation"` or `"test"`.
+        split: See `Report`.
 
     Returns:
         Dict with `n`, `mean`, `standard_deviation` (divided by `n - 1`),

@@ -126,7 +126,7 @@ def with_labels(table: Any, one: Any, sources: Any) -> Any:
 
 
 def _sources_of_rows(table: Any, one: Any, sources: Any) -> Any:
-    """Returns the `CurveSource` of each row, or `None` if a row has not one."""
+    """Returns the `CurveSource` of each row, or `None` if any row lacks one."""
     if one.reads == "model_dir":
         return sources * len(table)
     if one.reads == "study_dir" or "run" not in table:

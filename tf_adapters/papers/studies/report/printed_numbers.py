@@ -111,10 +111,11 @@ def _summary(report: Any, rows: Any) -> tuple[Any, Any, Any]:
 
 
 def _average(columns: Any) -> tuple[Any, ...]:
-    """Averages columns, tuples of a value, a spread and a number of runs.
+    """Averages a row of the table over its columns.
 
-    Returns such a tuple, with the mean value, no spread, and the smallest
-    number of runs. If a column has no runs, there is no mean value.
+    A column is a tuple of a value, a spread and a number of runs. The result is
+    such a tuple, with the mean value, no spread, and the smallest number of
+    runs. If a column has no runs, there is no mean value.
     """
     runs = min((runs for _, _, runs in columns), default=0)
     if runs == 0:

@@ -30,7 +30,10 @@ _TIMED_ROWS = 256
 
 
 def variants(blocks: Any) -> list[Any]:
-    """Returns a name and the blocks to leave out for each variant of a model.
+    """Returns the variants of a model without the adapters of some blocks.
+
+    A variant is a pair of a name, `"none"`, `"first"` or `"last"`, and a tuple
+    of the blocks to leave out.
 
     Args:
         blocks: Tuple of the indices of the blocks with adapters, ascending.
@@ -44,7 +47,10 @@ def variants(blocks: Any) -> list[Any]:
 def drop_one_by_one(
     make: Callable[..., Any], rows: Any, turns: int = 5
 ) -> list[Any]:
-    """Returns a row with `COLUMNS` for each variant, the complete model first.
+    """Measures a model as adapters are removed from one block after another.
+
+    Returns a list of rows with `COLUMNS`, one for each of `variants`. The first
+    row is the complete model.
 
     Args:
         make: Function that takes the blocks to leave out and returns an

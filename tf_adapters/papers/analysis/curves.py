@@ -28,14 +28,17 @@ _MANY = 3
 
 
 def validation_rows(records: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """Yields step, metric and value of each validation in a run's log."""
+    """Yields `(step, metric, value)` from each validation in a run's log."""
     for record in records:
         for name, value in record.get("validation", {}).items():
             yield record["step"], name, value
 
 
 def spread_over_runs(table: pd.DataFrame) -> Any:
-    """Returns mean, minimum and maximum over runs, and the number of runs.
+    """Summarizes each metric over the runs of a group, at each step.
+
+    Returns a `DataFrame` with the mean, the minimum, the maximum and the number
+    of runs.
 
     Args:
         table: `DataFrame` with `COLUMNS`.
@@ -97,7 +100,7 @@ class Curves(Analysis):
 
 
 def _draw_groups(axis: Any, here: Any, method: Any) -> None:
-    """Draws a line for each group. `None` as `method` means all methods."""
+    """Draws a line for each group of runs, of one method or of all (`None`)."""
     groups = here.groupby(["method", "pretraining"], sort=True)
     lengths = sorted(here.pretraining.unique())
     for (name, steps), line, style in pictures.styled(groups):

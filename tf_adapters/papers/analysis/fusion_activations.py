@@ -27,15 +27,15 @@ COLUMNS = ("task", "block", "slot", "adapter", "weight")
 
 
 def mean_weights(model: AdapterModel, batches: Iterable[Any]) -> dict[Any, Any]:
-    """Returns the mean weight of each member in each slot of a fusion.
+    """Returns the mean weight of each adapter in each slot of a fusion.
 
     Args:
         model: `AdapterModel` with `methods.Fusion`.
         batches: Iterable of feature dicts, see `pipeline.dataset`.
 
     Returns:
-        Dict from `(block, slot)` to an array with one weight per member.
-        Padding does not count.
+        Dict from `(block, slot)` to an array with the mean weight of each
+        member over all tokens. Padding does not count.
     """
     import tensorflow as tf
 
@@ -101,7 +101,7 @@ def load_fusion(folder: Path) -> tuple[TrainedRun, Experiment]:
 
 
 def of_experiment(experiment: Experiment, rows: Any) -> dict[Any, Any]:
-    """Returns the `mean_weights` of an experiment's fusion."""
+    """Returns the `mean_weights` of an experiment's fusion on some rows."""
     from tf_adapters.data.batches import batch_plan
     from tf_adapters.data.batches import pipeline
 
@@ -113,9 +113,10 @@ def of_experiment(experiment: Experiment, rows: Any) -> dict[Any, Any]:
 
 
 def _of_runs(folders: Any) -> pd.DataFrame:
-    """Returns the table of several runs.
+    """Returns a table of the mean weights in several runs of fusions.
 
-    Runs with the same task and seed are named by their folders.
+    The column `task` has the task of a run, or the folder of the run if another
+    run has the same task and seed.
     """
     runs = [(folder, *load_fusion(folder)) for folder in folders]
     names = [(run.task.name, run.config.seed) for _, run, _ in runs]
@@ -179,7 +180,7 @@ class FusionActivations(Analysis):
                 grid, cmap="gray", vmin=0, vmax=1, aspect="auto"
             )
             axis.grid(False)
-            axis.set_facecolor("#c8d8e8")  # Not among this fusion's members.
+            axis.set_facecolor("#c8d8e8")  # Adapters that are not members.
             words = f", {slot.replace('_', ' ')}" if several else ""
             axis.set_title(f"layer {block + 1}{words}", size=9)
             axis.set_xticks(range(len(adapters)), adapters, rotation=90)

@@ -1,4 +1,4 @@
-"""Measures a fusion without its least activated adapters."""
+"""Measures a fusion without the adapters that have the lowest weights."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LEAST_RANGE = 0.1
 
 
 def ranking(weights: Any, names: Any) -> list[Any]:
-    """Returns the names of the members, most activated first.
+    """Returns the names of a fusion's members, highest mean weight first.
 
     Args:
         weights: Result of `fusion_activations.mean_weights`.
@@ -45,7 +45,9 @@ def ranking(weights: Any, names: Any) -> list[Any]:
 def prune_one_by_one(
     experiment: Experiment, ranked: Any, rows: Any, turns: int = 5
 ) -> list[Any]:
-    """Returns a row with `COLUMNS` for each fusion, the complete one first.
+    """Measures a fusion as its members are removed one by one.
+
+    Returns a list of rows with `COLUMNS`. The first row is the complete fusion.
 
     Args:
         experiment: `Experiment` of the whole fusion.
@@ -72,7 +74,10 @@ def prune_one_by_one(
 
 
 def save(experiment: Experiment, names: Any, folder: Path, value: Any) -> None:
-    """Writes the run folder of a smaller fusion."""
+    """Writes the run folder of a fusion that has only the named members.
+
+    `value` is the metric of this fusion on the validation set.
+    """
     from tf_adapters.runs.run_folder import RunFolder
 
     method = experiment.config.method

@@ -34,7 +34,9 @@ COLUMNS += ("difference", "standard_error", "seeds")
 def compare_methods(
     hits: Any, sizes: dict[str, Any], baseline: str
 ) -> pd.DataFrame:
-    """Returns a `DataFrame` with `COLUMNS` and a row for each entry of `hits`.
+    """Compares the accuracy of methods with the accuracy of a baseline.
+
+    Returns a `DataFrame` with `COLUMNS` and a row for each task and method.
 
     Args:
         hits: Dict from `(task, method)` to a dict from seed to an array with 1
@@ -53,10 +55,11 @@ def compare_methods(
 
 
 def _paired(by_seed: Any, base: Any) -> tuple[Any, ...]:
-    """Returns the mean difference over common seeds, and its standard error.
+    """Returns a method's mean gain over a baseline, and its standard error.
 
-    The standard error is over examples. The difference of an example is a mean
-    over seeds.
+    Both arguments are dicts from seed to hits, as in `compare_methods`. The
+    gain on an example is the mean over common seeds. The standard error is over
+    examples.
     """
     both = [seed for seed in by_seed if seed in base]
     if not both:
@@ -75,7 +78,9 @@ def _by_size(gains: Any) -> Any:
 
 
 def markdown(gains: Any, baseline: str) -> Any:
-    """Returns Markdown: a table of methods by tasks, smallest data set first.
+    """Returns a Markdown table with a row for each method.
+
+    The columns are tasks. The task with the smallest training set comes first.
 
     Args:
         gains: Result of `compare_methods`.
@@ -105,10 +110,11 @@ def _cell(gain: Any, baseline: Any) -> str:
 
 
 def evaluate_runs(study_dir: Path) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """Returns the arguments `hits` and `sizes` of `compare_methods`.
+    """Returns a study's `hits` and `sizes`, the arguments of `compare_methods`.
 
     Raises:
-        UserError: If the folder holds no study, or a task has no classes.
+        UserError: If the folder holds no study, if a task has no classes, or if
+            two runs have the same task, method and seed.
     """
     hits, sizes = {}, {}
     runs = study_runs.load_study_runs(study_dir, ("task", "method"))
@@ -149,7 +155,7 @@ def _of_predictions(stored: Any) -> np.ndarray:
 
 
 def _of_model(run: Any) -> Any:
-    """Predicts with a run, and returns 1 for each correct answer, else 0."""
+    """Returns 1 for each validation row that a run predicts right, else 0."""
     task, rows = run.task, run.rows["validation"]
     labels = [row["label"] for row in rows]
     if task.labels:

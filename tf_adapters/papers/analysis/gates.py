@@ -33,7 +33,7 @@ _ZERO = "gates_exactly_zero"
 
 
 def shares(result: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """Yields a name, the share of open gates, and the share before training.
+    """Yields three `(name, share of open gates, share before training)`.
 
     Args:
         result: A run's `result.json`.
@@ -107,9 +107,10 @@ class Gates(Analysis):
 
 
 def averaged(table: Any) -> Any:
-    """Averages runs that differ only in the seed, and returns the table.
+    """Averages the rows of a table over runs that differ only in the seed.
 
-    Its column `group` names the task, and the encoder if there are several.
+    The result has a column `group`: the task, and the encoder if there are
+    several encoders.
     """
     group = table.task
     if table.encoder.nunique() > 1:

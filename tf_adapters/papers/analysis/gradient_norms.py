@@ -46,7 +46,7 @@ def part_of(name: str) -> str:
 
 
 def by_part(norms: dict[str, Any]) -> dict[Any, float]:
-    """Returns a dict from part to the gradient norm over all of its weights.
+    """Returns a dict from each part of a model to the norm of its gradient.
 
     Args:
         norms: Dict from the name of a weight to the norm of its gradient.
@@ -162,7 +162,10 @@ class GradientNorms(Analysis):
 
 
 def _styles(parts: Any) -> dict[Any, dict[str, Any]]:
-    """Returns a dict from part to its style. Upper blocks are darker."""
+    """Returns a dict from each part of a model to the style of its line.
+
+    Lines of upper blocks are darker.
+    """
     blocks = [part for part in parts if part.startswith("block")]
     others = [part for part in parts if part not in blocks]
     shades = colormaps["viridis_r"](np.linspace(0.15, 1, len(blocks)))

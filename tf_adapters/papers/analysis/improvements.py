@@ -30,7 +30,9 @@ def improvements_of_means(
     baselines: Sequence[str],
     threshold: float,
 ) -> pd.DataFrame:
-    """Returns a row with `COLUMNS` for each task, method and baseline.
+    """Compares methods with baselines on each task.
+
+    Returns a `DataFrame` with `COLUMNS`.
 
     Args:
         means: Dict from `(task, method)` to a mean, in points.
@@ -56,7 +58,11 @@ def _change(difference: Any, threshold: float) -> str:
 
 
 def improved(table: Any) -> dict[Any, str]:
-    """Returns a dict from `(method, baseline)` to a count such as `"3/9"`."""
+    """Counts the tasks on which a method improves on a baseline.
+
+    Returns a dict from `(method, baseline)` to a string such as "3/9", which
+    means 3 of 9 tasks.
+    """
     groups = table.groupby(["method", "baseline"], sort=False).change
     return {
         pair: f"{(change == 'up').sum()}/{len(change)}"

@@ -30,7 +30,7 @@ _EDGE = 0.1
 
 
 def alphas(points: int = 20) -> np.ndarray:
-    """Returns evenly spaced steps from -2 to 2, including 0 and 1."""
+    """Returns evenly spaced values of alpha from -2 to 2, and also 0 and 1."""
     return np.unique(np.r_[np.linspace(-2, 2, points), 0, 1])
 
 
@@ -55,13 +55,13 @@ def line(
 
 
 def norm(values: Any) -> float:
-    """Returns the L2 norm of a dict of arrays."""
+    """Returns the L2 norm over all arrays in a dict."""
     squares = (np.sum(np.square(v, dtype="float64")) for v in values.values())
     return float(np.sqrt(sum(squares)))
 
 
 def width(steps: Any, losses: Any) -> Any:
-    """Returns the width of the valley around `alpha = 1`.
+    """Returns the width, in alpha, of the loss's valley around `alpha = 1`.
 
     The loss in the valley is at most 0.1 above the loss at 1. The valley's ends
     are interpolated between steps.
@@ -76,7 +76,10 @@ def width(steps: Any, losses: Any) -> Any:
 
 
 def _crossing(steps: Any, losses: Any, edge: Any) -> Any:
-    """Returns where the loss first exceeds an edge, or the last step."""
+    """Returns the interpolated step at which the loss first exceeds `edge`.
+
+    If no loss exceeds `edge`, returns the last step.
+    """
     above = np.flatnonzero(losses > edge)
     if not len(above):
         return steps[-1]
@@ -129,7 +132,7 @@ class LossLandscape(RunsAnalysis):
 
 
 def _draw_task(axes: Any, here: Any, task: Task) -> None:
-    """Draws the lines of a task's runs over alpha, and over distance."""
+    """Draws the losses of a task's runs over alpha, and over distance."""
     names = dict(zip(here.method.unique(), drawing.styles(), strict=False))
     labeled = set()
     for (_, method, split), line in here.groupby(
@@ -155,7 +158,10 @@ def _draw_task(axes: Any, here: Any, task: Task) -> None:
 
 
 def _of_run(run: Any, steps: Any) -> tuple[float, dict[str, list[Any]]]:
-    """Returns `|t1 - t0|`, and a dict from split to the losses at each step."""
+    """Returns how far training moved a run's weights, and the losses.
+
+    The losses are a dict from split to a list with the loss at each step.
+    """
     from tf_adapters.runs.experiment import Experiment
     from tf_adapters.training.mean_loss import mean_loss
 

@@ -29,7 +29,7 @@ COLUMNS = ("task", "panel", "setting", "x", "score", "error", "runs")
 def score_settings(
     runs: pd.DataFrame, panels: Sequence[str], x: Any, split: Any
 ) -> pd.DataFrame:
-    """Returns a row with `COLUMNS` for each point of each line and panel.
+    """Returns a table with `COLUMNS`, one row for each point in the picture.
 
     A panel varies one setting. It shows the runs in which each of the other
     settings has its most frequent value.
@@ -141,7 +141,10 @@ def _draw_panel(axis: Any, here: Any) -> None:
 
 
 def _with_settings(runs: Any, study_dir: Path, names: Any) -> Any:
-    """Returns runs with columns for settings, including default values."""
+    """Adds a column for each of the named settings to a study's runs.
+
+    Runs in which a setting was not given have its default value.
+    """
     values = []
     for _, row in runs.iterrows():
         folder = study_runs.run_folder(study_dir, row)

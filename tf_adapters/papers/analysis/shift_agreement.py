@@ -1,4 +1,4 @@
-"""Measures whether tokens of the same class move in the same direction."""
+"""Measures whether a model moves tokens of a class in the same direction."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def sum_of_directions(before: np.ndarray, after: np.ndarray) -> Any:
     """Returns the sum of the directions in which a text's tokens move.
 
     Args:
-        before: Array `(tokens, d)`.
-        after: Array `(tokens, d)`.
+        before: Array `(tokens, d)`, the tokens' vectors before the move.
+        after: Array `(tokens, d)`, the tokens' vectors after it.
     """
     shifts = np.asarray(after, "float64") - np.asarray(before, "float64")
     return np.sum(shifts / np.linalg.norm(shifts, axis=1)[:, None], axis=0)

@@ -23,11 +23,11 @@ COLUMNS = ("run", "method", "text", "position", "label", "state", "x", "y")
 
 
 def plane(before: np.ndarray, after: np.ndarray) -> list[np.ndarray]:
-    """Returns vectors in the plane of their first two principal components.
+    """Projects vectors onto the plane of their first two principal components.
 
     Args:
-        before: Array `(n, d)`.
-        after: Array `(n, d)`.
+        before: Array `(n, d)`, the vectors of `n` tokens.
+        after: Array `(n, d)`, other vectors of the same tokens.
 
     Returns:
         Two arrays `(n, 2)`; all `2 n` vectors together define the plane.
@@ -121,6 +121,9 @@ def _of_run(run: Any, rows: Any) -> list[tuple[Any, Any, Any, Any, str, Any]]:
 
 
 def before_and_after(outputs: Any) -> tuple[Any, Any]:
-    """Returns the last block's states after its first and second norm."""
+    """Returns the hidden states after the last block's first and second norm.
+
+    `outputs` are the encoder's outputs, including probes.
+    """
     before = outputs["probes"][-1]["attention_norm"]["output"]
     return before, outputs["sequence_output"]

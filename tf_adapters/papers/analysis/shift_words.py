@@ -34,7 +34,7 @@ def mean_shifts(
 
     Args:
         token_ids: Integers `(n,)`.
-        alphas: Array `(blocks, n)` with each block's weights of the tokens.
+        alphas: Array `(blocks, n)` with the weight of each token's shift.
         lengths: Length of each block's shift vector, `(blocks,)`.
 
     Returns:

@@ -27,15 +27,16 @@ if TYPE_CHECKING:
 
 COLUMNS = ("run", "task", "language", "method", "seed", "block", "similarity")
 COLUMNS += ("tokens",)
-# Rows of the similarity matrices that are in memory at a time.
+# Number of rows of the similarity matrices that are in memory at a time.
 _ROWS = 1000
 
 
 def similarity(one: np.ndarray, other: np.ndarray, rows: int = _ROWS) -> Any:
     """Returns the Pearson correlation of the cosine similarities in two spaces.
 
-    The correlation is over all pairs of different vectors. The matrices of all
-    pairs are never built; blocks of rows are summed in float64.
+    The correlation is over all pairs of different vectors. The two matrices of
+    similarities are never built as a whole: blocks of their rows are computed
+    and summed in float64.
 
     Args:
         one: Array `(n, d)`, a vector for each token.
@@ -155,7 +156,10 @@ def _draw_lines(axis: Any, here: Any) -> None:
 
 
 def _texts(run: Any, languages: Any) -> Iterator[tuple[Any, ...]]:
-    """Yields each language with its rows; `""` for the task's own rows."""
+    """Yields pairs of a language and its validation rows.
+
+    Without languages, yields `""` and the validation rows of the run's task.
+    """
     if not languages:
         yield "", run.rows["validation"]
     data_dir = run.config.data.data_dir
@@ -177,7 +181,11 @@ def _texts(run: Any, languages: Any) -> Iterator[tuple[Any, ...]]:
 def _of_texts(
     run: Any, experiment: Experiment, rows: Any, number: Any
 ) -> Iterator[tuple[int, Any, int]]:
-    """Yields each block's number, its similarity, and the number of tokens."""
+    """Compares a run's tuned and untuned encoder on some rows.
+
+    Yields each block's number, its similarity, and the number of drawn tokens,
+    at most `number`.
+    """
     from tf_adapters import methods
     from tf_adapters.encoders.load import load_encoder
     from tf_adapters.models.adapter_model import adapt
@@ -208,7 +216,10 @@ def _of_texts(
 def _vectors(
     model: Any, experiment: Experiment, examples: Any, places: Any
 ) -> list[np.ndarray] | None:
-    """Returns each block's vectors of some tokens, as arrays `(n, d)`."""
+    """Returns an array `(n, d)` for each block, with the vectors of `n` tokens.
+
+    `places` are the tokens, pairs of a text's index and a position in the text.
+    """
     wanted = {}
     for place, (text, position) in enumerate(places):
         wanted.setdefault(text, []).append((place, position))

@@ -24,7 +24,10 @@ COLUMNS += ("change_percent",)
 
 
 def spans(num_blocks: int) -> list[tuple[int, int]]:
-    """Returns `(first, last)` for each of the `L (L + 1) / 2` spans."""
+    """Returns the first and the last block of each contiguous span of blocks.
+
+    There are `L (L + 1) / 2` spans of `L` blocks.
+    """
     return [
         (first, last)
         for first in range(num_blocks)
@@ -35,12 +38,12 @@ def spans(num_blocks: int) -> list[tuple[int, int]]:
 def ablate(
     num_blocks: int, evaluate: Callable[..., Any]
 ) -> dict[tuple[int, int], Any]:
-    """Returns a dict from each span to the metric without its adapters.
+    """Returns a dict from each span to the metric without the span's adapters.
 
     Args:
-        num_blocks: Integer `L`.
-        evaluate: Function that takes the blocks to leave out and returns the
-            metric.
+        num_blocks: Number of blocks in the encoder.
+        evaluate: Function that takes a tuple of the blocks to leave out and
+            returns the metric.
     """
     return {
         (first, last): evaluate(tuple(range(first, last + 1)))
@@ -52,7 +55,7 @@ def percent_changes(values: Any, whole: Any) -> np.ndarray:
     """Returns a matrix of changes, in percent of the complete model's metric.
 
     Args:
-        values: What `ablate` returns.
+        values: Dict that `ablate` returned.
         whole: The metric of the complete model.
 
     Returns:
@@ -66,12 +69,14 @@ def percent_changes(values: Any, whole: Any) -> np.ndarray:
 
 
 def name_of_span(first: int, last: int, num_blocks: int) -> str:
-    """Returns the name of a special span, or "" for any other.
+    """Returns the name of a special span of blocks, such as "lower half".
+
+    Returns "" for any other span.
 
     Args:
         first: Index of the first block left out, -1 for none.
-        last: Index of the last block left out.
-        num_blocks: Integer `L`.
+        last: Index of the last block left out, -1 for none.
+        num_blocks: Number of blocks in the encoder.
     """
     half = num_blocks // 2
     names = {

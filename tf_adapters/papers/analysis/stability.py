@@ -27,11 +27,13 @@ _TICKS_LEVEL = 20
 
 
 def boxes(runs: pd.DataFrame, over: Any, split: Any) -> pd.DataFrame:
-    """Returns a row with `COLUMNS` for each panel, value of `over` and method.
+    """Returns a `DataFrame` with `COLUMNS`, one row for each box of a box plot.
+
+    A box has the runs with one task, panel, value of `over`, and method.
 
     Args:
         runs: `DataFrame` with `task`, `panel`, `method`, `over` and `split`.
-        over: Column whose values have a box each.
+        over: Column with a box for each of its values.
         split: Column of the metric.
     """
     rows = []
@@ -83,7 +85,7 @@ class Stability(Analysis):
             runs = runs.assign(all_runs="all runs")
         over = "all_runs" if options.over == "method" else options.over
         found = boxes(runs, over, options.split)
-        # As text, because claims treat numbers with decimals as measurements.
+        # As strings, because claims treat numbers with decimals as measured.
         setting = [f"{options.over} {box}" for box in found.box]
         metrics = dict(zip(runs.task, runs.metric, strict=True))
         return found.assign(

@@ -86,12 +86,15 @@ class TokenShift(RunsAnalysis):
 
 
 def shifts_of_blocks(table: Any) -> Any:
-    """Returns each block's mean `|alpha|`, standard error and run count."""
+    """Summarizes `|alpha|` over runs, for each block.
+
+    Returns the mean, its standard error, and the number of runs.
+    """
     return table.groupby("block").alpha.agg(["mean", "sem", "count"])
 
 
 def _of_run(run: Any) -> tuple[Any, list[Any]]:
-    """Returns each block's mean `|alpha|` and its shift vector's length."""
+    """Returns each block's mean `|alpha|`, and its shift vector's length."""
     experiment = run.experiment()
     lengths = vector_lengths(run, experiment.model)
     total: Any = 0.0

@@ -25,7 +25,7 @@ COLUMNS += ("last_loss",)
 
 
 def transfer_rows(facts: Any, by_step: dict[str, Any]) -> list[Any]:
-    """Returns a row for each step, with means over languages.
+    """Returns a row for each step, with the mean loss and score of languages.
 
     Args:
         facts: Values of the columns `method` and `seed`.
@@ -72,7 +72,7 @@ class TransferCurves(RunsAnalysis):
 
 
 def _by_step(run: Any) -> dict[Any, Any]:
-    """Returns a dict from step to the loss and metric in each language."""
+    """Returns a dict from step to `(loss, metric)` pairs, one per language."""
     from tf_adapters.runs.experiment import Experiment
     from tf_adapters.runs.left_files import SNAPSHOTS
 
@@ -98,7 +98,10 @@ def _by_step(run: Any) -> dict[Any, Any]:
 
 
 def _rows_of_languages(run: Any) -> dict[Any, Any]:
-    """Returns the validation rows of all but the training language."""
+    """Returns a dict from each language to its validation rows.
+
+    The language that the run was trained in is left out.
+    """
     data, languages = run.config.data, run.task.languages
     if languages is None or not data.eval_languages:
         raise UserError(

@@ -104,7 +104,7 @@ def optimizer_of(settings: Any) -> Any:
 
 
 def check_space(space: dict[str, Any]) -> None:
-    """Raises `ConfigError` if a setting has neither a list nor a range.
+    """Raises `ConfigError` if a search space is incomplete or malformed.
 
     Args:
         space: Dict from each of `SETTINGS` to a list of values, or to a range,
@@ -141,7 +141,7 @@ def _is_range(values: Any) -> Any:
 
 
 def suggest(trial: Any, space: Any) -> dict[Any, Any]:
-    """Draws a trial's settings from lists of values and from ranges."""
+    """Draws the settings of an Optuna trial from lists and ranges of values."""
     return {
         name: trial.suggest_categorical(name, values)
         if _is_choice(values)

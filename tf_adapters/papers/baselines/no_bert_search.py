@@ -61,7 +61,7 @@ def run_search(
     test: bool = True,
     overwrite: bool = False,
 ) -> dict[Any, Any]:
-    """Searches, writes the run folder, and returns the result.
+    """Searches for a network, writes the run folder, and returns the result.
 
     Args:
         config: `Config` with `search`.
@@ -71,8 +71,8 @@ def run_search(
         overwrite: Whether to discard earlier trials.
 
     Raises:
-        ConfigError: If the task is of another kind, or the settings of the
-            search space are not `no_bert_model.SETTINGS`.
+        ConfigError: If the task is of another kind, if `search` is invalid, or
+            if a setting is given that has no effect.
     """
     started = time.perf_counter()
     _check(config, task_data.task)
@@ -102,7 +102,10 @@ def run_search(
 
 @contextlib.contextmanager
 def _ending_at_sigterm() -> Iterator[None]:
-    """Raises `Stopped` at SIGTERM. The unfinished network is lost."""
+    """Context manager that raises `Stopped` at SIGTERM.
+
+    The network that is being trained is lost.
+    """
 
     def stop(number: Any, frame: Any) -> None:
         raise Stopped(
@@ -115,7 +118,7 @@ def _ending_at_sigterm() -> Iterator[None]:
 
 
 def _try_networks(config: Config, run: Any, data: Any, fingerprint: Any) -> Any:
-    """Tries networks until there are enough; returns the best trial."""
+    """Trains networks until enough have finished. Returns the best trial."""
     study = _open_study(run.folder, config, fingerprint)
     for trial in _finished(study):
         _log(run, trial)
@@ -218,7 +221,7 @@ def _file_of(run: Any, trial: Any) -> Any:
 
 
 def _keep_file_of(run: Any, trial: Any) -> None:
-    """Makes a trial's network the run's network, and removes all others."""
+    """Renames a trial's file to `model.keras`, and removes the other files."""
     if _file_of(run, trial).exists():
         _file_of(run, trial).replace(run.folder / MODEL)
     for other in run.folder.glob("trial_*.keras"):

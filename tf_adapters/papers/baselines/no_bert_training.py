@@ -66,7 +66,7 @@ class Data:
 
 
 def train_network(network: Any, settings: Any, data: Any, train: Any) -> float:
-    """Trains a network, restores its best weights, and returns their metric.
+    """Trains a network, restores its best weights, and returns its metric.
 
     Returns -1, which is below any metric, if training diverged immediately.
     """

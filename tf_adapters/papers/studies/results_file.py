@@ -29,7 +29,7 @@ _KEYS = {"run", "settings", "result"}
 
 
 class ResultsFile:
-    """Results of finished runs, which other machines can use.
+    """Results of finished runs, in a file that other machines can use.
 
     Args:
         path: Path of the file. If it does not exist, `add` creates it.
@@ -53,7 +53,7 @@ class ResultsFile:
                 ) from error
 
     def restore(self, runs: Iterable[Run], folder: Path) -> None:
-        """Makes the folders of runs that are finished according to the file.
+        """Creates the folder of each planned run whose result is in the file.
 
         A folder that exists is left as it is. A restored folder has
         `config.yaml` and `result.json`, but no adapter and no predictions.
@@ -76,14 +76,17 @@ class ResultsFile:
             replace_text(path / "result.json", text)
 
     def add_finished(self, runs: Iterable[Run], folder: Path) -> None:
-        """Adds the runs whose folders are finished; see `add`."""
+        """Adds the results of the runs that have finished in a study's folder.
+
+        See `add`.
+        """
         for run in runs:
             result = finished_runs.read_run_result(run, folder)
             if result is not None:
                 self.add(run, result)
 
     def add(self, run: Run, result: dict[str, Any]) -> None:
-        """Appends the row of a finished run, unless the file has it.
+        """Appends the row of a finished run, unless the file already has it.
 
         A run whose row would contain a path of this machine is not added, and
         a line that says so is printed.
@@ -117,17 +120,20 @@ class ResultsFile:
             ) from error
 
     def _remember(self, row: dict[str, Any]) -> None:
-        """Keeps the row, whose settings may be older than some defaults."""
+        """Stores a row's result, so that its run is recognized.
+
+        Settings that are newer than the row get their default values.
+        """
         try:
             config = resolve.resolve_config(row["settings"])
         except (ValueError, KeyError):
-            return  # Another version wrote it, so no planned run has it.
+            return  # The row is from another version, so no run matches it.
         key = identity(resolve.to_dict(config))
         if self._results.setdefault(key, row["result"]) != row["result"]:
             raise UserError(f"run {row['run']} has another result above")
 
     def _append(self, line: str) -> None:
-        """Appends a line in one call, so that no reader sees a part of it."""
+        """Appends a line in one write, so that no reader sees a part of it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with own_files.open_to_append(self.path) as file:
             # An editor may have removed the last end of line.
@@ -151,7 +157,7 @@ def _read_row(line: str) -> dict[str, Any]:
 
 
 def _texts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yields the dotted name and the value of each text in a nested value."""
+    """Yields the dotted name and the value of each string in a nested value."""
     if isinstance(value, str):
         yield name, value
     elif isinstance(value, dict):

@@ -62,7 +62,7 @@ def run_studies(
             `executor` selects.
 
     Returns:
-        Exit status: 0, or 1 if a run failed.
+        Exit status: 0, or 1 if a run failed or, without `report`, is missing.
     """
     if options.study.startswith(whole_paper.PREFIX):
         return whole_paper.run_paper(
@@ -114,9 +114,9 @@ def _run(
 
 
 def _results_file(options: Any, planned: Any, folder: Path) -> Any:
-    """Returns the `ResultsFile` of a flag, or `None`.
+    """Returns the `ResultsFile` that a flag names, or `None`.
 
-    It and the study's folder then have the same finished runs.
+    Results of finished runs are copied between it and the study's folder.
     """
     if not options.results_file:
         return None
@@ -146,7 +146,7 @@ def _pictures(
 
 
 def _block(options: Any) -> str | None:
-    """Returns the name of the block that a flag selects, or `None`."""
+    """Returns the name of the reduced form that a flag selects, or `None`."""
     asked = [name for name in blocks.BLOCKS if getattr(options, name)]
     if len(asked) > 1:
         raise ConfigError(
@@ -184,7 +184,7 @@ def _executor(options: Any) -> tuple[Any, Any]:
 
 
 def _flags(options: Any, flag_layer: dict[str, Any]) -> dict[str, Any]:
-    """Returns the settings in flags. Later flags override earlier flags."""
+    """Returns a dict of the settings in flags. Later flags override earlier."""
     layers = map(resolve.parse_override, options.params_override)
     if options.config_file:
         layers = [resolve.load_yaml(options.config_file), *layers]

@@ -20,8 +20,8 @@ def run_paper(
 
     Args:
         asked: `"paper:<name>"`, a key of `paper.PAPERS`.
-        block: Name of the block, or `None`. Studies without the block are
-            skipped.
+        block: Name of the reduced form to run, such as `"small"`, or `None`.
+            Studies without this form are skipped.
         run_study: Function that takes a study's name, runs the study, and
             returns an exit status.
 

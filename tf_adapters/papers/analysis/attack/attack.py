@@ -39,16 +39,17 @@ _LETTERS = {
 
 
 def attack_summary(results: Sequence[Any]) -> dict[str, Any]:
-    """Returns the values of `COLUMNS` that summarize the searches.
+    """Summarizes the attacks on a run's texts.
 
     Args:
-        results: List of `pwws.AttackResult`.
+        results: List of `pwws.AttackResult`, one for each text.
 
     Returns:
-        Dict. The success rate is given as a share of all attacked texts, as in
-        OpenAttack, and of the texts that were classified correctly before, as
-        in TextAttack. `words_changed` is the mean share of changed words over
-        successful attacks, and `queries_per_text` the mean over attacked texts.
+        Dict from some of `COLUMNS` to numbers. The success rate is given as a
+        share of all attacked texts, as in OpenAttack, and of the texts that
+        were classified correctly before, as in TextAttack. `words_changed` is
+        the mean share of changed words over successful attacks, and
+        `queries_per_text` the mean over attacked texts.
     """
     attacked = [one for one in results if one.was_attacked]
     correct = [one for one in results if one.was_correct]
@@ -184,7 +185,7 @@ class _Synonyms:
             self._tagger = run.experiment()
 
     def of_texts(self, texts: Any) -> list[list[list[Any]]]:
-        """Returns a list of candidates for each word of each text."""
+        """Returns a list of synonyms for each word of each text."""
         return [
             [
                 self._of_word(word, letters)
@@ -210,7 +211,7 @@ class _Synonyms:
 
 
 def _attack(run: Any, options: Any, synonyms: Any) -> list[Any]:
-    """Returns the `pwws.AttackResult` of each of a run's first texts."""
+    """Attacks a run's first texts, and returns their `pwws.AttackResult`s."""
     experiment = run.experiment()
     if not isinstance(experiment.model.head, heads.Classification):
         raise UserError(

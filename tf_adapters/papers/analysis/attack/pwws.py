@@ -6,9 +6,9 @@ two numbers: how much the word matters (its saliency), and how much its best
 synonym lowers the probability of the answer. Two programs (`SEARCHES`) search
 by different rules, and define success rates differently.
 
-A search is a generator that yields texts and is sent their probabilities, so
-one call of the model serves many searches (`run_searches`). Searches are
-deterministic.
+A search is a generator that yields texts. Its caller sends the probabilities of
+their classes, so one call of the model serves many searches (`run_searches`).
+Searches are deterministic.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ class AttackResult:
 
 
 class _Text:
-    """A text that is changed word by word, and a count of its queries."""
+    """A text that is changed word by word. Counts queries to the model."""
 
     def __init__(self, words: Any) -> None:
         self.original = words
@@ -60,7 +60,7 @@ class _Text:
         return " ".join(words)
 
     def ask(self, texts: Any) -> Iterator[Any]:
-        """Yields texts; returns their probabilities."""
+        """Yields texts, and returns the probabilities that the caller sends."""
         self.queries += len(texts)
         return (yield texts) if texts else np.zeros((0, 2))
 
@@ -93,7 +93,7 @@ def search_openattack(
         row_text: The text as given.
         words: Its words in lower case.
         label: True class.
-        candidates: For each word a list of synonyms.
+        candidates: List with a list of synonyms for each word.
 
     Yields:
         Lists of texts. The caller sends their probabilities `(texts, classes)`.
@@ -147,9 +147,9 @@ def search_textattack(
 
     Does not attack texts that are classified incorrectly, and ignores stop
     words. Replaces a word by the synonym that lowers the probability of the
-    class most in the current text, if any synonym lowers it.
+    true class most in the current text, if any synonym lowers it.
 
-    For arguments, yields and returns see `search_openattack`.
+    The arguments, yields and returns are those of `search_openattack`.
     """
     text = _Text(words)
     (given,) = yield from text.ask([row_text])
@@ -183,7 +183,10 @@ def search_textattack(
 
 
 def _tries(text: Any, place: Any, synonyms: Any) -> Iterator[Any]:
-    """Returns the probabilities of the text with each synonym of one word."""
+    """Replaces one word by each of its synonyms.
+
+    Returns the model's class probabilities for each of the resulting texts.
+    """
     asked = [text.with_word(place, word) for word in synonyms]
     return np.asarray((yield from text.ask(asked)))
 
@@ -232,7 +235,7 @@ _NEVER_REPLACED = ("be", "is", "are", "am")
 
 
 def first_words(lemmas: Any, word: str) -> list[Any]:
-    """Returns OpenAttack's candidates, with phrases cut to their first word."""
+    """Returns the synonyms that OpenAttack tries, phrases cut to one word."""
     if word in _NEVER_REPLACED:
         return []
     found = (lemma.split("_")[0].lower() for lemma in lemmas)
@@ -240,6 +243,6 @@ def first_words(lemmas: Any, word: str) -> list[Any]:
 
 
 def single_words(lemmas: Any, word: str) -> list[Any]:
-    """Returns TextAttack's candidates, without phrases."""
+    """Returns the synonyms of a word that TextAttack tries, without phrases."""
     found = (lemma for lemma in lemmas if "_" not in lemma)
     return [new for new in dict.fromkeys(found) if new != word]

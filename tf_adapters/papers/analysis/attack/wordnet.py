@@ -1,7 +1,8 @@
-"""Reads synonyms from WordNet's own files (wndb(5WN)).
+"""Reads synonyms from WordNet's database files.
 
-Their folder has `index.*`, `data.*` and `*.exc`. It comes from Debian's package
-`wordnet-base` or from Princeton's archives. Nothing is downloaded.
+The folder has `index.*`, `data.*` and `*.exc`, as in the manual page wndb(5WN).
+It comes from Debian's package `wordnet-base` or from Princeton's archives.
+Nothing is downloaded.
 """
 
 from collections.abc import Callable
@@ -82,7 +83,10 @@ class WordNet:
         return [form for form in dict.fromkeys(forms) if form in index]
 
     def synsets(self, word: str, part_of_speech: Any) -> list[list[Any]]:
-        """Returns a list of synonyms for each sense, frequent senses first."""
+        """Returns a list of synonyms for each sense of a word.
+
+        Frequent senses come first.
+        """
         return [
             self._lemmas(part_of_speech, offset)
             for form in self.base_forms(word.lower(), part_of_speech)
@@ -90,7 +94,10 @@ class WordNet:
         ]
 
     def lemmas(self, word: str, parts_of_speech: Any) -> list[Any]:
-        """Returns the synonyms of all senses, in order and with duplicates."""
+        """Returns the synonyms of all senses of a word, with duplicates.
+
+        The order is that of `parts_of_speech` and `synsets`.
+        """
         return [
             lemma
             for letter in parts_of_speech
@@ -119,7 +126,7 @@ def _without_endings(forms: Any, part_of_speech: Any) -> list[Any]:
 
 
 def _read_index(path: Path) -> dict[Any, Any]:
-    """Returns a dict from lemma to the offsets of its synsets."""
+    """Returns a dict from each lemma to offsets of its sets of synonyms."""
     index = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("  "):

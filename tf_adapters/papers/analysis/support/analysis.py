@@ -58,7 +58,7 @@ def add_split(parser: argparse.ArgumentParser) -> None:
 
 
 def names(text: Any) -> list[Any]:
-    """Splits a text at commas and returns the list of names."""
+    """Splits a string at commas and returns the list of names."""
     return [name for name in text.split(",") if name]
 
 

@@ -1,4 +1,4 @@
-"""Runs a trained model on a data set, for its outputs or its speed."""
+"""Runs a trained model on a data set to get its outputs or its speed."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 def probe_passes(
     experiment: Experiment, rows: Any, read: Any
 ) -> Iterator[tuple[Any, dict[str, Any], Any]]:
-    """Computes the outputs of an experiment's encoder, including probes.
+    """Computes the encoder's outputs, including the values that slots report.
 
     Args:
-        experiment: `Experiment`.
-        rows: Rows of its task.
+        experiment: `Experiment`, whose encoder is used.
+        rows: Rows of the experiment's task.
         read: See `encoder_passes`.
 
     Returns:
@@ -44,15 +44,15 @@ def encoder_passes(
     read: Callable[..., Any],
     **options: Any,
 ) -> Iterator[tuple[Any, dict[str, Any], Any]]:
-    """Computes the encoder's outputs in evaluation.
+    """Runs a model's encoder on batches of examples, in evaluation mode.
 
     Args:
         model: `AdapterModel`.
         config: `Config`; its `train.eval_batch_size` is used.
         examples: `Examples`. Each choice in a list counts as a separate text.
-        read: Function that takes the encoder's outputs and returns tensors. It
-            is part of the graph.
-        **options: Keyword arguments of the call of `AdaptedEncoder`.
+        read: Function that takes the encoder's outputs and returns the tensors
+            to keep. It runs inside a `tf.function`.
+        **options: Keyword arguments with which `AdaptedEncoder` is called.
 
     Yields:
         For each batch, the indices of its examples `(batch,)`, the encoder's
@@ -85,7 +85,7 @@ def compare_speeds(
     Args:
         whole: Pair of a `Trainer` and the `Examples` to predict.
         smaller: The same for the smaller model.
-        turns: Number of timings of each model. The two take turns.
+        turns: Number of timings of each model. The two are timed alternately.
 
     Returns:
         `(median, low, high)`: the median and the quartiles, over turns, of the

@@ -41,7 +41,7 @@ class TrainedRun:
         return methods.name_of(self.config.method)
 
     def experiment(self, **changes: Any) -> "Experiment":
-        """Returns the `Experiment` of the trained adapter.
+        """Returns an `Experiment` with the run's trained adapter.
 
         Args:
             **changes: Fields of the configuration to replace.
@@ -87,5 +87,5 @@ class RunsAnalysis(Analysis):
         return pd.DataFrame(rows, columns=self.columns)
 
     def rows(self, run: Any, options: Any) -> Iterable[tuple[Any, ...]]:
-        """Returns the rows of a `TrainedRun`, without the first column."""
+        """Returns the table's rows for a `TrainedRun`, without column `run`."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Finds the boxes of runs whose spreads a claim compares."""
+"""Finds the groups of runs, called boxes, whose spreads a claim compares."""
 
 from __future__ import annotations
 
@@ -22,21 +22,23 @@ def find_boxes(
     split: Any,
     select_over: Sequence[Any] = (),
 ) -> list[Any]:
-    """Returns the pairs of boxes that a claim about spreads compares.
+    """Returns the pairs of run groups that a claim about spreads compares.
 
-    The runs of a box differ only in the settings in `claim.spreads`. Both boxes
-    of a pair have the same value for every key that the claim does not compare.
-    Boxes with fewer than `spreads.FEWEST` runs are left out.
+    The runs of such a group, a box, differ only in the settings that
+    `claim.spreads` names. The two boxes of a pair come from the two sides of
+    the claim and have the same value for every setting that the claim does not
+    compare. Boxes with fewer than `spreads.FEWEST` runs are left out.
 
     Args:
         claim: `Claim` with `spreads`.
         runs: List of `Run`.
         rows: Dicts of finished runs, from `report.run_rows`.
-        split: `report.split`.
+        split: The study's `report.split`, such as `"test"`.
         select_over: Keys that the study selects over, whose values may differ.
 
     Returns:
-        List of pairs of lists of values, the higher side's first.
+        List of pairs of boxes. A box is the list of its runs' metrics on
+        `split`. The box of the side `claim.higher` comes first.
     """
     ignored = {*claim.higher, *claim.than, *claim.spreads, *select_over}
     keys = {

@@ -45,10 +45,12 @@ def match_runs(
     rows: Any,
     select_over: Sequence[Any] = (),
 ) -> list[Any]:
-    """Returns a claim's pairs of rows as tuples `(setting, higher, lower)`.
+    """Returns the pairs of runs that a claim compares.
 
-    Both rows of a pair have the same value for every key that the claim does
-    not compare. The setting consists of these values, except the seed.
+    A pair is a tuple `(setting, higher, lower)` with the rows of a run on each
+    side. Both rows have the same value for every key that both runs have and
+    the claim does not compare. `setting` is a JSON string of the values that
+    are not compared, except the seed.
 
     Args:
         claim: `Claim` about runs.
@@ -101,7 +103,10 @@ def _values(row: Any, keys: Any) -> Any:
 
 
 def _setting(names: Any, others: Any, high: Any, low: Any) -> Any:
-    """Returns a key of the settings of both rows, except the seed."""
+    """Returns a JSON string of both rows' values of the keys, except `seed`.
+
+    `names` and `others` are the keys that identify each of the two runs.
+    """
     keys = [key for key in dict.fromkeys((*names, *others)) if key != "seed"]
     values = [[key, high.get(key), low.get(key)] for key in keys]
     return json.dumps(values, default=str)
@@ -110,16 +115,18 @@ def _setting(names: Any, others: Any, high: Any, low: Any) -> Any:
 def predicted_pairs(
     matched: Any, runs: Sequence[Run], folder: Path, split: Any
 ) -> list[Any] | None:
-    """Returns `statistics.Pair`s, or `None` if any predictions are missing.
+    """Returns a `statistics.Pair` for each pair of runs and stored split.
 
-    Two sets of examples count as the same set if their targets are equal, such
-    as the sets of two seeds, or a set and its translation.
+    Returns `None` if predictions are missing, if the two runs of a pair have
+    different targets, or if a metric is not computed from predictions. Two test
+    sets count as the same set if their targets are equal, such as the test sets
+    of two seeds, or a test set and its translation.
 
     Args:
         matched: Result of `match_runs`.
         runs: List of `Run`.
         folder: Path of the study.
-        split: `report.split`.
+        split: The study's `report.split`, such as `"test"`.
     """
     by_id = {run.id: run for run in runs}
     load = functools.cache(predictions.load_predictions)
@@ -158,7 +165,7 @@ def differences(matched: Any, runs: Sequence[Run], split: Any) -> list[Any]:
     Args:
         matched: Result of `match_runs`.
         runs: List of `Run`.
-        split: `report.split`.
+        split: The study's `report.split`, such as `"test"`.
     """
     by_id = {run.id: run for run in runs}
     return [
@@ -172,7 +179,7 @@ def differences(matched: Any, runs: Sequence[Run], split: Any) -> list[Any]:
 
 
 def _sample(setting: Any, high: Any, low: Any, by_id: Any) -> dict[str, Any]:
-    """Returns which pairs vary together, see `statistics.Pair`."""
+    """Returns a dict with the `group` and `sample` of a `statistics.Pair`."""
     return {
         "group": _group(setting, by_id[high["run"]], by_id[low["run"]]),
         "sample": (high.get("seed"), low.get("seed")),
@@ -180,9 +187,9 @@ def _sample(setting: Any, high: Any, low: Any, by_id: Any) -> dict[str, Any]:
 
 
 def _group(setting: Any, high: Any, low: Any) -> Any:
-    """Returns a key that is equal for settings whose pairs share runs.
+    """Returns a string that is equal for settings measured on the same runs.
 
-    Such settings differ in values that only one side has (several sizes
+    Such settings differ in values that only one side has (several adapter sizes
     compared with one baseline), or in tasks that one run trained together.
     """
     several = any(len(run.metrics) > 1 for run in (high, low))
@@ -196,11 +203,12 @@ def _group(setting: Any, high: Any, low: Any) -> Any:
 
 
 def _parts(row: Any, config: Config, split: Any) -> list[Any]:
-    """Returns the stored splits over which a run's value is averaged.
+    """Returns the splits whose predictions give the metric of a run's row.
 
     Returns:
-        List of pairs of a split's name and a metric. It is empty if the value
-        cannot be computed from predictions.
+        List of pairs of a split's name and a metric. The value in the row is
+        the mean of these metrics. The list is empty if the value cannot be
+        computed from predictions.
     """
     metric = row["metric"]
     kind, _, name = metric.partition("/")

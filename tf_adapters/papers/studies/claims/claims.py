@@ -34,9 +34,9 @@ class Verdict:
         verdict: One of the verdicts in the docstring of `verdicts`.
         sentence: The result in one sentence, with its numbers.
         comparison: `Comparison`, or `None` if nothing was measured.
-        p: The p value that decides, or `None`.
+        p: The p value that decides on the claim, or `None`.
         corrected_p: p after Holm's correction, or `None`.
-        printed: The printed difference that counts, or `None`.
+        printed: The difference that the paper prints, or `None`.
     """
 
     claim: object
@@ -87,7 +87,7 @@ def _measured(
     folder: "Path",
     tables: Any,
 ) -> "Verdict":
-    """Returns a `Verdict` that has a word only if nothing can be measured."""
+    """Compares a claim's sides, and decides only if that is impossible."""
     reason = (claim.not_testable or {}).get(study.form)
     if reason is not None:
         text = f"Not testable here: {reason.rstrip('.')}."
@@ -105,7 +105,7 @@ def _measured(
 
 
 def _narrow(claim: Any, runs: Any) -> Any:
-    """Drops a claim's values that no run has."""
+    """Removes from a claim the values, such as methods, that no run has."""
     return dataclasses.replace(
         claim,
         higher=_narrow_side(claim.higher, runs),
@@ -124,7 +124,7 @@ def _narrow_side(side: Any, runs: Any) -> dict[str, Any]:
 
 
 def _of_figure(claim: Any, runs: Any, paths: Any) -> Comparison | str:
-    """Returns a `Comparison`, or a text with the reason why there is none."""
+    """Compares rows of a figure's tables, or returns why this is impossible."""
     if not paths:
         return f"the figure `{claim.of}` was not made"
     keys = {key for run in runs for key in run.point}
@@ -137,7 +137,7 @@ def _of_figure(claim: Any, runs: Any, paths: Any) -> Comparison | str:
 def _of_runs(
     claim: Any, study: "Study", runs: Any, rows: Any, folder: "Path"
 ) -> Comparison | str:
-    """Returns a `Comparison`, or a text with the reason why there is none."""
+    """Compares the metrics of runs, or returns why this is impossible."""
     split = study.report.split
     rows = [row for row in rows if row[split] is not None]
     if claim.spreads:
@@ -169,7 +169,7 @@ def _decided(
     runs: Any,
     rows: Any,
 ) -> Any:
-    """Returns a verdict on a claim whose comparison and p are known."""
+    """Fills in the word and the sentence of a measured claim's `Verdict`."""
     claim, comparison = measured.claim, measured.comparison
     sides = _rows_of_sides(claim, runs, rows)
     first, second = (dict.fromkeys(row["task"] for row in s) for s in sides)
@@ -192,10 +192,10 @@ def _decided(
 
 
 def _rows_of_sides(claim: Any, runs: Any, rows: Any) -> list[Any]:
-    """Returns the rows of both sides.
+    """Returns the rows of the runs on each side of a claim.
 
-    Of a figure's claim, they are the rows of the runs that have the settings
-    among the columns.
+    A claim about a figure may also name columns that are not settings. They do
+    not matter here.
     """
     known = {key for run in runs for key in run.settings} | {"task"}
     where, *sides = (
@@ -209,7 +209,7 @@ def _rows_of_sides(claim: Any, runs: Any, rows: Any) -> list[Any]:
 def _untuned_rates(
     sides: Any, study: "Study", runs: Any
 ) -> tuple[Any, ...] | None:
-    """Returns each side's learning rates, or `None` if the study varies it."""
+    """Returns each side's learning rates, or `None` if they are varied."""
     if _RATE in study.select_over or any(_RATE in run.point for run in runs):
         return None
     rates = {run.id: run.config.train.learning_rate for run in runs}

@@ -20,7 +20,7 @@ class Comparison:
         freedom: Degrees of freedom of the standard error.
         p: Two-sided p value for the hypothesis of no difference.
         pairs: Number of pairs, or of boxes for spreads.
-        seeds: Number of seeds of the setting with the fewest, or `None` without
+        seeds: Smallest number of seeds of any setting, or `None` without
             predictions.
         examples: Number of distinct examples, 0 without predictions.
         test: Name of the test: `"bootstrap"`, `"pairs"` or `"permutation"`.
@@ -41,7 +41,7 @@ class Comparison:
 
     @property
     def all_alike(self) -> bool:
-        """Whether the sides are equal on every sample of the examples."""
+        """Whether both sides have the same metric on every sample."""
         return self.difference == 0 and self.error == 0
 
     @property
@@ -57,8 +57,8 @@ class Comparison:
     def p_above(self, limit: float) -> float:
         """Returns the one-sided p value for a difference above a limit.
 
-        Without an interval, or if both sides answer every example alike, it is
-        1.
+        The p value is 1 if the standard error is unknown, or if it is 0, as
+        when both sides answer every example alike.
         """
         if self.error == 0 or self.error != self.error:
             return 1.0
@@ -73,9 +73,9 @@ class Comparison:
         )
 
     def p_within(self, margin: float) -> float:
-        """Returns p for a difference smaller than a margin on both sides.
+        """Returns the p value for a difference between `-margin` and `margin`.
 
-        These are two one-sided tests (Schuirmann 1987). Both must be
+        It combines two one-sided tests (Schuirmann 1987). Both must be
         significant, so the larger p counts.
         """
         return max(self.p_above(-margin), self.p_below(margin))
@@ -105,9 +105,10 @@ def p_of_t(difference: float, error: float, freedom: float) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Returns p values corrected for their number by Holm's method (1979).
+    """Returns p values corrected for multiple tests by Holm's method (1979).
 
-    At a level of 5 %, the chance of any false positive is at most 5 %.
+    At a level of 5 %, the chance that any test is a false positive is at most
+    5 %.
     """
     order = np.argsort(p_values, kind="stable")
     corrected, least = np.empty(len(p_values)), 0.0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def figure_differences(
     claim: Claim, paths: Sequence[Any], keys: Collection[str]
 ) -> Any:
-    """Returns the differences of a claim about a figure's tables.
+    """Returns the differences that decide on a claim about a figure's tables.
 
     Two rows, one of each side, form a pair if they agree in all columns that
     the claim does not compare. Columns with measured numbers, and columns in
@@ -36,7 +36,7 @@ def figure_differences(
     Returns:
         List with a `Difference` for each pair of runs, or a text with the
         reason why there are none. Pairs that differ only in the seed have the
-        same setting.
+        same `Difference.setting`.
     """
     tables = [pd.read_csv(p, dtype=str, keep_default_na=False) for p in paths]
     table = pd.concat(tables).fillna("")
@@ -65,14 +65,14 @@ def figure_differences(
 def _by_runs(
     differences: dict[str, Any], columns: Sequence[str], names: Collection[str]
 ) -> list[Any]:
-    """Returns the mean difference of each pair of runs, a `Difference`.
+    """Averages the differences of each pair of runs into one `Difference`.
 
     Args:
         differences: Dict from a tuple, the values that two rows share, to the
             difference between the rows.
         columns: Names of the values in these tuples.
-        names: Names of the values that identify a run. If the table has none,
-            each difference counts.
+        names: Columns that identify a run. If `columns` has none of them, the
+            differences are not averaged.
     """
     of_runs = [place for place, column in enumerate(columns) if column in names]
     groups = {}
@@ -87,14 +87,17 @@ def _by_runs(
 
 
 def _without_seed(run: Any, names: Any) -> tuple[Any, ...]:
-    """Returns a run's setting. Without `names`, all runs have the same one."""
+    """Returns the values in `run` except the seed. `names` names the values.
+
+    If `names` is empty, the result is an empty tuple for every run.
+    """
     return tuple(
         value for name, value in zip(names, run, strict=False) if name != "seed"
     )
 
 
 def _has(wanted: Any, table: Any) -> np.ndarray:
-    """Returns whether each row has the wanted values."""
+    """Returns whether each row of a table has the wanted column values."""
     found = np.ones(len(table), bool)
     for key, values in wanted.items():
         values = list(
@@ -116,7 +119,7 @@ def _number(text: Any) -> float | None:
 def _pair_columns(
     sides: Any, compared: Collection[str], keys: Collection[str]
 ) -> list[Any]:
-    """Returns the columns in which both rows of a pair must agree."""
+    """Returns the columns in which both rows of a pair must be equal."""
     first, second = sides
     both = pd.concat(sides)
     return [
@@ -129,7 +132,10 @@ def _pair_columns(
 
 
 def _is_measured(column: Any) -> bool:
-    """Returns whether a column holds numbers with decimals, unlike keys."""
+    """Returns whether a column has only numbers, and not only integers.
+
+    Columns of settings, such as seeds, mostly have integers or words.
+    """
     cells = [value for value in column if value]
     numbers = [n for n in map(_number, cells) if n is not None]
     return len(numbers) == len(cells) and any(
@@ -138,7 +144,10 @@ def _is_measured(column: Any) -> bool:
 
 
 def _means(side: Any, keys: Any, value: Any) -> dict[Any, Any]:
-    """Returns a dict from values of the keys to the mean of matching rows."""
+    """Averages the column `value` over the rows that agree in `keys`.
+
+    Returns a dict from the values in the columns `keys` to the mean.
+    """
     groups = {}
     rows = map(tuple, side[keys].to_numpy().tolist())
     for row, number in zip(rows, side[value].map(_number), strict=True):

@@ -2,8 +2,9 @@
 
 Each function here takes targets and predictions and returns another function.
 That function takes `counts`, an array `(samples, examples)` that says how often
-each sample has each example. It returns the metric of each sample,
-`(samples,)`, equal to `tf_adapters.heads.metrics` for the repeated examples.
+each sample contains each example. It returns an array `(samples,)` with the
+metric of each sample. The metric has the same value as that of
+`tf_adapters.heads.metrics` on the repeated examples.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from seqeval.metrics.sequence_labeling import get_entities
 def by_repetition(
     score: Callable[..., Any], compared: dict[str, Any]
 ) -> Callable[..., Any]:
-    """Returns the function for any metric. It computes samples one by one.
+    """Returns a function that computes any metric, one sample at a time.
 
     Args:
         score: Function that takes a dict like `compared` and returns the
@@ -37,29 +38,36 @@ def by_repetition(
 
 
 def mean(values: Any) -> Callable[..., Any]:
-    """Returns the function for a mean over examples."""
+    """Returns a function that computes the mean of `values` in each sample."""
     return ratio(values, np.ones(len(values)))
 
 
 def ratio(numerators: Any, denominators: Any) -> Callable[..., Any]:
-    """Returns the function for a ratio of two sums over examples."""
+    """Returns a function that divides two sums over each sample's examples."""
     numerators, denominators = np.array([numerators, denominators], "float64")
     return lambda counts: _divide(counts @ numerators, counts @ denominators)
 
 
 def accuracy(targets: Any, predicted: Any) -> Callable[..., Any]:
-    """See `metrics.accuracy`. Micro F1 equals accuracy."""
+    """Returns a function that computes the accuracy of each sample.
+
+    With one label per example, micro F1 is the same number, so this function
+    serves both metrics.
+    """
     return mean(np.equal(targets, predicted))
 
 
 def f1(targets: Any, predicted: Any) -> Callable[..., Any]:
-    """See `metrics.f1`."""
+    """Returns a function that computes F1 of class 1, see `metrics.f1`."""
     right = np.equal(targets, 1) & np.equal(predicted, 1)
     return ratio(2 * right, np.equal(targets, 1) + 0 + np.equal(predicted, 1))
 
 
 def macro_f1(targets: Any, predicted: Any) -> Callable[..., Any]:
-    """See `metrics.macro_f1`. The mean is over the classes in each sample."""
+    """Returns a function that computes macro F1, see `metrics.macro_f1`.
+
+    The mean is over the classes that occur in a sample.
+    """
     targets, predicted = _one_hot(targets, predicted)
 
     def metric(counts: np.ndarray) -> Any:
@@ -71,7 +79,10 @@ def macro_f1(targets: Any, predicted: Any) -> Callable[..., Any]:
 
 
 def matthews(targets: Any, predicted: Any) -> Callable[..., Any]:
-    """See `metrics.matthews`. Uses Gorodkin's form for many classes."""
+    """Returns a function that computes Matthews' correlation coefficient.
+
+    With more than two classes, this is Gorodkin's coefficient.
+    """
     targets, predicted = _one_hot(targets, predicted)
     right = (targets * predicted).sum(axis=-1)
 
@@ -90,14 +101,17 @@ def matthews(targets: Any, predicted: Any) -> Callable[..., Any]:
 
 
 def pearson(targets: Any, predicted: Any) -> Callable[..., Any]:
-    """See `metrics.pearson`."""
+    """Returns a function that computes Pearson's correlation coefficient."""
     x, y = (np.asarray(v, "float64") for v in (targets, predicted))
     x, y = x - x.mean(), y - y.mean()
     return lambda counts: _correlation(counts, x, y)
 
 
 def spearman(targets: Any, predicted: Any) -> Callable[..., Any]:
-    """See `metrics.spearman`. Ranks are computed within each sample."""
+    """Returns a function that computes Spearman's correlation coefficient.
+
+    Ranks are computed within each sample.
+    """
 
     def metric(counts: np.ndarray) -> Any:
         x, y = (_ranks(counts, values) for values in (targets, predicted))
@@ -107,7 +121,10 @@ def spearman(targets: Any, predicted: Any) -> Callable[..., Any]:
 
 
 def sampled_tag_accuracy(targets: Any, predicted: Any) -> Callable[..., Any]:
-    """See `metrics.tag_accuracy`, and `entities` for the arguments."""
+    """Returns a function that computes the share of words with the right tag.
+
+    The arguments are those of `entities`.
+    """
     right = [
         sum(np.sum(np.equal(*part)) for part in zip(*rows, strict=True))
         for rows in zip(targets, predicted, strict=True)
@@ -116,13 +133,13 @@ def sampled_tag_accuracy(targets: Any, predicted: Any) -> Callable[..., Any]:
 
 
 def entities(name: str, targets: Any, predicted: Any) -> Callable[..., Any]:
-    """Returns the function for F1, precision or recall of entities.
+    """Returns a function that computes F1, precision or recall of entities.
 
     Args:
         name: `entity_f1`, `entity_precision` or `entity_recall`.
-        targets: List with an entry for each sentence: a list of its parts,
-            which are lists of class names.
-        predicted: The same for predictions.
+        targets: List with an entry for each sentence: a list of its stretches
+            of labeled words. A stretch is the list of its words' class names.
+        predicted: The predicted class names in the same form.
     """
     right, found, there = np.transpose(
         [
@@ -150,12 +167,13 @@ def _count_entities(targets: Any, predicted: Any) -> np.ndarray:
 def multilabel_f1(
     average: Any, targets: np.ndarray, predicted: Any
 ) -> Callable[..., Any]:
-    """Returns the function for F1 with any number of classes per example.
+    """Returns a function that computes F1 of examples with several classes.
 
     Args:
         average: `"micro"`, or `"macro"` for a mean over all classes.
-        targets: Array `(examples, classes)` of 0 and 1.
-        predicted: The same for predictions.
+        targets: Array `(examples, classes)`, 1 where an example has a class and
+            0 elsewhere.
+        predicted: The predicted classes in the same form.
     """
     targets, predicted = (
         np.asarray(v, "float64") for v in (targets, predicted)
@@ -169,7 +187,7 @@ def multilabel_f1(
 
 
 def _divide(numerator: Any, denominator: Any) -> np.ndarray:
-    """Returns a quotient, with 0 for 0 divided by 0."""
+    """Divides two arrays. The quotient is 0 where the denominator is 0."""
     return np.divide(
         numerator,
         denominator,
@@ -186,9 +204,10 @@ def _one_hot(*arrays: Any) -> list[Any]:
 
 
 def _correlation(counts: np.ndarray, x: Any, y: Any) -> np.ndarray:
-    """Returns each sample's correlation of `x` and `y`.
+    """Returns the correlation of `x` and `y` in each sample.
 
-    They are `(examples,)`, or `(samples, examples)` if samples differ in them.
+    Both arrays have the shape `(examples,)`, or `(samples, examples)` if their
+    values differ between samples.
     """
     total = counts.sum(axis=-1, keepdims=True)
     x, y = (v - (counts * v).sum(-1, keepdims=True) / total for v in (x, y))
@@ -197,7 +216,10 @@ def _correlation(counts: np.ndarray, x: Any, y: Any) -> np.ndarray:
 
 
 def _spread(counts: np.ndarray, values: Any) -> np.ndarray:
-    """Returns sums of squares, 0 where they are only rounding errors."""
+    """Returns the sum of squares of `values` in each sample.
+
+    A sum that is small enough to be a rounding error becomes 0.
+    """
     squares = (counts * values**2).sum(-1)
     rounding = 1e-20 * np.max(values**2) * counts.sum(-1)
     return np.where(squares > rounding, squares, 0.0)

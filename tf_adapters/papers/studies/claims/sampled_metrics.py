@@ -1,4 +1,4 @@
-"""Computes a metric of stored predictions for many samples of the rows."""
+"""Computes a metric on many random samples of a run's stored predictions."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 def sampled_metric(stored: Predictions, name: str) -> Any:
-    """Returns a function that computes a metric of samples of the rows.
+    """Returns a function that computes a metric on samples of predictions.
 
     Args:
         stored: `Predictions` of a run.
         name: Name of a metric of the run's head.
 
     Returns:
-        Function that returns the metrics `(samples,)`. Its argument is an
-        integer array `(samples, rows)`, the number of times that each row
-        occurs in each sample.
+        Function that takes an integer array `(samples, rows)`, the number of
+        times that each row of the predictions occurs in each sample. It returns
+        an array `(samples,)` with the metric of each sample.
 
     Raises:
         DataError: If the predictions are damaged.
@@ -45,12 +45,15 @@ def sampled_metric(stored: Predictions, name: str) -> Any:
 def sampled_metric_of_head(
     head: Any, name: str, compared: dict[str, Any]
 ) -> Any:
-    """Returns the function that `sampled_metric` returns, for a head's class.
+    """Returns a function that computes a metric on samples of predictions.
+
+    See `sampled_metric` for the returned function.
 
     Args:
         head: Class of the head.
         name: Name of a metric.
-        compared: See `Head.compare`.
+        compared: Dict that `Head.compare` returned, with targets and
+            predictions.
     """
     # A head with its own `score` may define another metric with this name.
     score: Any = getattr(head.score, "__func__", None)
@@ -104,7 +107,8 @@ _VALUES = {
     "pearson": resampling.pearson,
     "spearman": resampling.spearman,
 }
-# Dict from a `score` to a function that computes many samples faster.
+# Dict from a head's `score` to a function that takes the name of a metric and
+# predictions. It returns a function that scores all samples at once, or `None`.
 _FAST = {
     ValueHead.score.__func__: _of_values,
     MultiLabel.score.__func__: _of_label_sets,

@@ -33,14 +33,14 @@ def explain(
     corrected_p: float,
     around: Circumstances,
 ) -> str:
-    """Returns a verdict as a sentence, with its numbers.
+    """Returns sentences that explain a verdict on a claim, with the numbers.
 
     Args:
         claim: The claim.
         verdict: One of the words in `verdicts`.
-        comparison: What was measured.
-        corrected_p: p after Holm's correction.
-        around: Further facts.
+        comparison: The measured difference.
+        corrected_p: p value after Holm's correction.
+        around: Further facts about the claim's runs.
     """
     parts = [_interval(claim, comparison)]
     if not comparison.is_alone:
@@ -80,7 +80,7 @@ def _interval(claim: Claim, comparison: Comparison) -> str:
 
 
 def _evidence(claim: Claim, comparison: Comparison) -> Iterator[str]:
-    """Yields phrases on the evidence for a verdict."""
+    """Yields phrases that say how much was measured, such as "3 seeds"."""
     if comparison.second_p is not None:
         yield f"Brown-Forsythe p {_p(comparison.second_p)}"
         pairs = counted(comparison.pairs, "pair")

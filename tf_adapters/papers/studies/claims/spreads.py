@@ -1,8 +1,9 @@
 """Compares how much the runs of two sides vary.
 
 A box holds the runs of one side that differ only in the settings that a claim
-names, such as the seed. The spread of a box is the mean absolute deviation from
-its median. The units are runs: a box of twenty seeds counts as twenty.
+names, such as the seed. The spread of a box is the mean absolute deviation of
+its metrics from their median. Each run counts as one observation: a box of
+twenty seeds counts as twenty.
 """
 
 from collections.abc import Sequence
@@ -25,15 +26,16 @@ def compare_spreads(
 ) -> Comparison:
     """Returns the `Comparison` of the spreads of two sides.
 
-    The difference is the mean over pairs of boxes. p is that of a permutation
-    test: without a difference, the deviations of a pair of boxes can be
-    exchanged between its two sides. The standard error, which gives the
-    interval, and `second_p` are Brown and Forsythe's (1974), an analysis of
-    variance of the same deviations. With several pairs of boxes, their
-    variances are added.
+    The difference of the spreads is averaged over the pairs of boxes. p comes
+    from a permutation test: if the two sides do not differ, the deviations of a
+    pair of boxes can be exchanged between the sides. The standard error, which
+    gives the interval, and `second_p` come from Brown and Forsythe's test
+    (1974), an analysis of variance of the same deviations. With several pairs
+    of boxes, their variances are added.
 
     Args:
-        boxes: Pairs of boxes, each a list of at least `FEWEST` values.
+        boxes: Pairs of boxes, one of each side. A box is a list of at least
+            `FEWEST` metrics.
         draws: Number of permutations.
         seed: Integer.
     """
@@ -60,7 +62,10 @@ def _deviations(values: Sequence[float]) -> Floats:
 
 
 def _variance(high: Floats, low: Floats) -> float:
-    """Returns the variance of a difference of means, pooled over both sides."""
+    """Returns the variance of the difference between two sides' means.
+
+    The variance within the sides is pooled.
+    """
     squares = np.var(high) * len(high) + np.var(low) * len(low)
     pooled = squares / (len(high) + len(low) - 2)
     return float(pooled * (1 / len(high) + 1 / len(low)))
@@ -69,7 +74,10 @@ def _variance(high: Floats, low: Floats) -> float:
 def _p_of_permutations(
     pairs: list[tuple[Floats, Floats]], difference: float, draws: int, seed: int
 ) -> float:
-    """Returns twice the share of permutations in the smaller tail."""
+    """Returns the two-sided p value of a permutation test.
+
+    The p value is twice the share of permutations in the smaller tail.
+    """
     generator = np.random.default_rng(seed)
     drawn = sum(_permuted(*pair, draws, generator) for pair in pairs)
     drawn = drawn / len(pairs)
@@ -82,7 +90,10 @@ def _p_of_permutations(
 def _permuted(
     high: Floats, low: Floats, draws: int, generator: np.random.Generator
 ) -> Floats:
-    """Returns the difference of means in each permutation."""
+    """Permutes the values of two sides, and returns the differences of means.
+
+    The result has one difference for each of `draws` permutations.
+    """
     both = np.tile(np.concatenate([high, low]), (draws, 1))
     both = generator.permuted(both, axis=1)
     return both[:, : len(high)].mean(axis=1) - both[:, len(high) :].mean(axis=1)

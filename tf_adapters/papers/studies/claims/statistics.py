@@ -5,9 +5,9 @@ resamples examples and adds the variance over seeds. Otherwise `compare_pairs`
 uses only the differences of pairs of runs. All sampling is seeded.
 
 Seeds are not resampled. Without a true difference, three seeds agree in sign by
-chance in a quarter of the cases, and then every sample of them does too. So
-their variance goes into a t distribution, whose degrees of freedom account for
-the small number of seeds (docs/studies.md).
+chance in a quarter of the cases, and then every resample of them agrees too.
+Instead, the variance over seeds goes into a t distribution, whose degrees of
+freedom account for the small number of seeds (docs/studies.md).
 """
 
 import collections
@@ -73,7 +73,7 @@ class Pair:
     sample: Hashable = None
 
     def differences(self, counts: np.ndarray) -> Any:
-        """Returns the difference for each draw."""
+        """Returns the difference between the two metrics of each draw."""
         return self.high(counts) - self.low(counts)
 
 
@@ -132,7 +132,10 @@ def _least_seeds(pairs: Iterable[Any]) -> Any:
 def _draw(
     pairs: Iterable[Any], weights: Any, sets: Any, draws: int, generator: Any
 ) -> np.ndarray:
-    """Returns the difference in each bootstrap sample."""
+    """Returns the weighted sum of the pairs' differences in each sample.
+
+    `sets` is a dict from each set of examples to its number of examples.
+    """
     drawn = np.zeros(draws)
     for examples, count in sets.items():
         own = [
@@ -150,7 +153,7 @@ def _draw(
 
 
 def _counts(draws: int, count: Any, generator: Any) -> Any:
-    """Returns how often each bootstrap sample has each example."""
+    """Draws bootstrap samples. Returns how often each has each example."""
     places = generator.integers(count, size=(draws, count))
     places += count * np.arange(draws)[:, None]
     counts = np.bincount(places.ravel(), minlength=draws * count)
@@ -158,7 +161,7 @@ def _counts(draws: int, count: Any, generator: Any) -> Any:
 
 
 def _of_seeds(pairs: Sequence[Any], shares: Any) -> Iterator[Any]:
-    """Yields the variance and degrees of freedom that each group adds.
+    """Yields the variance over seeds in each group and its degrees of freedom.
 
     Args:
         pairs: List of `Pair`.
@@ -179,11 +182,11 @@ def compare_pairs(pairs: Sequence[Any]) -> Comparison:
 
     The difference is the mean over settings of the mean over their samples, as
     in `bootstrap`. If each setting has several samples, such as seeds, the
-    error is that of the mean over them, and settings are not resampled.
-    Otherwise all pairs are samples of one setting, as in a paired t test. With
-    one pair, or with equal differences, the spread is unknown. Then there is no
-    interval, and p is the share of sign flips with a mean at least as far from
-    zero.
+    standard error is that of the mean over samples, and the variance between
+    settings does not count. Otherwise all pairs are samples of one setting, as
+    in a paired t test. With one pair, or with equal differences, the spread is
+    unknown. Then there is no interval, and p is the share of sign flips with a
+    mean at least as far from zero.
 
     Args:
         pairs: List of `Difference`, at least one.

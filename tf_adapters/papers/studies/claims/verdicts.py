@@ -59,14 +59,14 @@ def decide(
     number: int,
     printed: float | None,
 ) -> str:
-    """Returns the verdict.
+    """Returns the verdict on a measured claim, such as `"shown"`.
 
     Args:
         claim: The claim.
-        comparison: What was measured.
-        corrected_p: `p_of`, after Holm's correction.
+        comparison: The measured difference.
+        corrected_p: p value from `p_of`, after Holm's correction.
         number: Number of claims that were measured.
-        printed: The printed difference, or `None`.
+        printed: The difference that the paper prints, or `None`.
     """
     low, high = (
         end * scale(claim) for end in comparison.interval(1 - LEVEL / number)

@@ -1,4 +1,4 @@
-"""Applies a study's reduced forms, and settings from the command line."""
+"""Applies reduced forms, and settings from the command line, to a study."""
 
 import dataclasses
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tf_adapters.papers.studies.grid.declaration import Study
 
 
-# Names of the forms. Each is a key of the file and a flag.
+# Names of the reduced forms. Each is a key of the study's file and a flag.
 BLOCKS = ("small", "two_cores")
 
 
@@ -25,7 +25,8 @@ class Block:
             that remain; any other key has the value that all runs use.
         grids: List of dicts that replace the study's grids, or `None`.
         select_over: List of the keys that these grids select over.
-        where: Entries that are added after the study's and override them.
+        where: Entries of `where` that are added after the study's entries and
+            override them.
         report: Dict of fields of `Report` that replace the study's fields.
     """
 
@@ -41,11 +42,11 @@ def with_block(
     block: Block | None = None,
     flags: dict[str, Any] | None = None,
 ) -> Any:
-    """Returns a study with the settings of a block and of flags applied.
+    """Applies a reduced form, and the settings of flags, to a study.
 
     Args:
         study: `Study`.
-        block: `Block`, from `read_study`.
+        block: `Block`, the reduced form, from `read_study`.
         flags: Dict of settings, nested or flat. They override `base`, `where`
             and the block, and must not be keys of the grid.
     """
@@ -74,7 +75,10 @@ def with_block(
 
 
 def _with_grids(study: "Study", block: Any) -> Any:
-    """Replaces a study's grids by those of a block, which override `where`."""
+    """Replaces a study's grids by the grids of a block.
+
+    Settings in the study's `where` that are keys of the new grids are dropped.
+    """
     axes = {key for grid in block.grids for key in grid}
     where = [
         (when, {key: value for key, value in own.items() if key not in axes})

@@ -31,8 +31,8 @@ class Claim:
             by less than that.
         at_most_behind: Number of points. The claim then says that the `higher`
             side is behind by less than that, or ahead.
-        spreads: List of settings, or one setting. The claim is then about how
-            much results vary if only these settings vary, such as `seed`.
+        spreads: List of settings, such as `seed`, or one setting. The claim is
+            then about how much results vary if only these settings vary.
         not_testable: Dict from a form of the study, such as `two_cores`, to the
             reason why this form cannot test the claim.
         of: Name of the figure whose table is compared, or `None` to compare
@@ -54,7 +54,7 @@ class Claim:
 
     @property
     def margin(self) -> float | None:
-        """The largest difference that counts as none, or `None`."""
+        """The difference below which two sides count as equal, or `None`."""
         return self.at_most_behind if self.within is None else self.within
 
     def printed_for(self, tasks: list[str]) -> float | None:
@@ -65,8 +65,8 @@ class Claim:
 
         Returns:
             The mean over these tasks, if the paper prints a number for each.
-            Otherwise the number for `average`, or `None`. A number without
-            tasks is one for `average`.
+            Otherwise the number for `average`, or `None`. If `printed` is one
+            number, that number for any tasks.
         """
         printed = self.printed
         if not isinstance(printed, dict):

@@ -2,9 +2,9 @@
 
 Training takes `6 x weights x tokens` operations if the encoder is trained, and
 `4 x weights x tokens` if it is frozen and only passes the gradient on.
-Evaluation takes `2 x weights x tokens`. Only the weights of the blocks' matrix
-products count, not attention's own products, embeddings, adapters or heads.
-Early stopping is ignored.
+Evaluation takes `2 x weights x tokens`. Only the weights in the encoder blocks'
+matrix multiplications count. Embeddings, adapters, heads, and the products of
+queries, keys and values do not. Early stopping is ignored.
 
 For two cores, operations are divided by measured speeds; for an accelerator, by
 a stated fraction of the speed that its maker specifies.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # training and 302 in inference. MRPC with 53.4 tokens: 32 and 107. In billions
 # of operations, this is 52 and 73 in training, and 84 and 121 in inference.
 _TRAINING, _EVALUATION = 62e9, 103e9
-# Seconds of a run without training: imports, data, weights, graphs.
+# Seconds that a run needs for imports, data, weights and graphs.
 _START = 40.0
 # An NVIDIA A100's bfloat16 rate, and the fraction that runs are assumed to
 # reach.
@@ -67,8 +67,8 @@ class Cost:
 def cost_of(runs: "Sequence[Run]") -> "Cost":
     """Returns the `Cost` of a study's runs.
 
-    Includes the training of a fusion's members. A member counts once, and not
-    again if the study has the same run.
+    Includes the training of a fusion's members. A member counts once, even if
+    several fusions use it or if it is also a run of the study.
 
     Args:
         runs: List of `Run`.
@@ -92,7 +92,10 @@ def cost_of(runs: "Sequence[Run]") -> "Cost":
 
 
 def _unknown(config: "Config") -> list[Any]:
-    """Returns the names of a run's tasks and encoder whose size is unknown."""
+    """Returns the names of a run's tasks and encoder that have no known size.
+
+    If the run searches over models, the name of the search is added.
+    """
     names = [
         task
         for task in config_task.by_task(config)
@@ -129,7 +132,7 @@ def operations_of(config: "Config") -> tuple[Any, Any]:
 
 
 def _rows(config: "Config") -> dict[str, int]:
-    """Returns a dict from split to the number of a task's examples."""
+    """Returns a dict from split to the number of examples that a run uses."""
     size, data = known_sizes.TASKS[config.task], config.data
     task = config_task.declared_task(config)
     rows = {"train": size.train, "validation": size.validation}
@@ -158,7 +161,7 @@ def _rows(config: "Config") -> dict[str, int]:
 
 
 def _tokens(config: "Config") -> float:
-    """Returns the number of tokens of an example, after truncation."""
+    """Returns the mean number of tokens of an example, after truncation."""
     size = known_sizes.TASKS[config.task]
     return size.texts * min(size.tokens, config.data.max_length)
 
@@ -175,7 +178,7 @@ def _validations(train: Any, steps: Any) -> Any:
 
 
 def _factor(method: Any, encoder: Any) -> Any:
-    """Returns the number of training operations per weight and token."""
+    """Returns a method's number of training operations per weight and token."""
     name = methods.name_of(method)
     if name in _HEAD:
         return 2

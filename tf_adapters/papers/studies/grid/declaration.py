@@ -47,15 +47,16 @@ STUDIES = OFFICIAL_CONFIGS / "studies"
 
 @dataclasses.dataclass(frozen=True)
 class Study:
-    """A study with dotted keys; see the docstring of the module.
+    """The contents of a study's file, with settings as dotted keys.
 
     Attributes:
         base: Settings of every run.
         grids: List of dicts from key to values, including the keys of
             `select_over`.
-        where: List of pairs of dicts: the condition, and the settings.
+        where: List of pairs of dicts: the condition, and the settings of the
+            runs that meet it.
         select_over: List of the keys that any grid selects over.
-        overrides: Settings of the block and of the command line.
+        overrides: Settings of the reduced form and of the command line.
         report: `Report`. Its `rows` are a list.
         paper: Key of `paper.PAPERS`, or `None`.
         covers: List with the names of tables and figures in the paper.
@@ -64,7 +65,7 @@ class Study:
         expected: `paper.Expected`, or `None`.
         figures: List of `paper.Figure`.
         claims: List of `claim.Claim`.
-        form: Name of the block that was applied, or `None`.
+        form: Name of the reduced form that was applied, or `None`.
     """
 
     base: dict
@@ -121,10 +122,10 @@ def find_study(name: str) -> Any:
 
 
 def read_study(path: Path) -> tuple[Any, dict[Any, Any]]:
-    """Returns the `Study` in a YAML file, and its blocks.
+    """Returns the `Study` in a YAML file, and a dict of its reduced forms.
 
-    The blocks are a dict from "small" and "two_cores", if the file has them, to
-    a `Block`.
+    The keys of the dict are "small" and "two_cores", if the file has them. The
+    values are `Block`s.
 
     Raises:
         ConfigError: If a key is unknown, set twice, or malformed.
@@ -164,13 +165,16 @@ def _grids(grid: Any) -> Any:
 
 
 def _axes_of(grids: Any, common: Any, base: Any) -> tuple[list[Any], list[Any]]:
-    """Returns the axes of each grid, and all keys to select over."""
+    """Returns a dict from key to values for each grid, and the selected keys.
+
+    `common` is the study's `select_over`, and `base` its `base`.
+    """
     axes, selected = zip(*(_grid(g, common, base) for g in grids), strict=True)
     return list(axes), list(dict.fromkeys(key for s in selected for key in s))
 
 
 def _grid(entry: Any, common: Any, base: Any) -> tuple[dict[str, Any], Any]:
-    """Returns all axes of a grid, and the axes to select over."""
+    """Returns two dicts from key to values: a whole grid, and `select_over`."""
     check_mapping(entry)
     own = {k: v for k, v in entry.items() if k != "select_over"}
     axes = _axes(own)
@@ -215,7 +219,7 @@ def _axes(grid: Any) -> Any:
 
 
 def _entries_of_where(where: Any) -> list[Any]:
-    """Returns the entries of `where`, or an empty list if it is missing."""
+    """Returns the entries of `where` as pairs of dicts, `[]` for `None`."""
     if not isinstance(where, list | None):
         raise ConfigError(
             "`where` must be a list of entries `{when: {...}, set: {...}}`. "

@@ -27,7 +27,8 @@ def find_runs(wanted: dict[str, Any] | None, runs: Sequence[Run]) -> list[Run]:
 
     Args:
         wanted: Dict from a setting to its value or to a list of possible
-            values, or `None`. A run with several tasks matches if one does.
+            values, or `None`. A run with several tasks matches if one of its
+            tasks matches.
         runs: List of `Run`.
     """
     return [
@@ -41,7 +42,7 @@ def find_runs(wanted: dict[str, Any] | None, runs: Sequence[Run]) -> list[Run]:
 
 
 def check_declared_runs(study: Study, runs: Sequence[Any]) -> None:
-    """Raises `ConfigError` if a declaration matches no run.
+    """Raises `ConfigError` if a printed number, figure or claim has no run.
 
     Args:
         study: `Study`.
@@ -68,11 +69,12 @@ def check_declared_runs(study: Study, runs: Sequence[Any]) -> None:
 
 
 def without_other_runs(study: Study, runs: Sequence[Run]) -> Study:
-    """Drops a study's figures, claims and numbers that have no runs.
+    """Removes the figures, claims and printed numbers that have no runs.
 
     Args:
         study: `Study`.
-        runs: List of `Run`, the runs that remain under a block or flags.
+        runs: List of `Run`, the runs that remain in a reduced form or under
+            flags.
     """
     figures = [f for f in study.figures if find_runs(f.runs, runs)]
     names = [figure.name for figure in figures]
@@ -91,7 +93,7 @@ def without_other_runs(study: Study, runs: Sequence[Run]) -> Study:
 
 
 def _cut_expected(study: Study, runs: Any) -> Expected | None:
-    """Returns the printed numbers that belong to the runs, or `None`."""
+    """Returns the paper's numbers for the given runs, or `None`."""
     expected: Any = study.expected
     known = _columns(study, runs)
     kept = [i for i, c in enumerate(expected.columns) if str(c) in known]
@@ -118,7 +120,7 @@ def _cut_expected(study: Study, runs: Any) -> Expected | None:
 
 
 def _without_best(study: Study, wanted: Any) -> dict[Any, Any]:
-    """Drops the setting whose value is "best"."""
+    """Drops the setting that `report.best_of` names if its value is "best"."""
     key = study.report.best_of
     return {
         k: v for k, v in wanted.items() if (k, v) != (key, report_keys.BEST)
@@ -126,7 +128,10 @@ def _without_best(study: Study, wanted: Any) -> dict[Any, Any]:
 
 
 def _sides(claim: Any) -> list[Any]:
-    """Returns the settings of a claim's two sides, [] for a figure's claim."""
+    """Returns the settings that select the runs on each side of a claim.
+
+    For a claim about a figure, which selects no runs, the list is empty.
+    """
     if claim.of is not None:
         return []
     return [
@@ -135,7 +140,7 @@ def _sides(claim: Any) -> list[Any]:
 
 
 def _columns(study: Study, runs: Any) -> list[Any]:
-    """Returns the values of the key `report.columns`, as texts."""
+    """Returns the names of the columns in the study's table for these runs."""
     key = study.report.columns
     if key == report_keys.LANGUAGES:
         return list(languages.AVERAGES) + [

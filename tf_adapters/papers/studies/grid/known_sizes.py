@@ -2,8 +2,9 @@
 
 Numbers of rows are from TensorFlow Datasets' catalog if it has the task, from
 table 8 of He et al. 2021 for its tasks, and from the public files for others.
-Tokens are means over a sample of 400 texts in MiniLM's vocabulary, including
-special tokens. A comment names a similar task whose tokens are used instead.
+Numbers of tokens are means over a sample of 400 texts that MiniLM's tokenizer
+splits, including special tokens. If the number is that of a similar task, a
+comment names the task.
 """
 
 import dataclasses
@@ -26,7 +27,7 @@ class TaskSize:
             examples.
         test: Number of labeled test examples in one language.
         tokens: Mean number of tokens in a text.
-        texts: Number of texts in an example: its choices, or 1.
+        texts: Number of choices of an example, or 1 if it has no choices.
     """
 
     train: int
@@ -77,7 +78,7 @@ TASKS = {
 
 @dataclasses.dataclass(frozen=True)
 class EncoderSize:
-    """The number of an encoder's blocks, and their two widths."""
+    """An encoder's number of blocks, hidden size and feed-forward size."""
 
     blocks: int
     width: int
@@ -85,7 +86,7 @@ class EncoderSize:
 
     @property
     def weights(self) -> Any:
-        """Number of weights in the blocks' matrix products."""
+        """Number of weights in the matrix multiplications of all blocks."""
         attention, ffn = 4 * self.width**2, 2 * self.width * self.ffn_width
         return self.blocks * (attention + ffn)
 
@@ -93,7 +94,7 @@ class EncoderSize:
 _BASE = EncoderSize(12, 768, 3072)
 _LARGE = EncoderSize(24, 1024, 4096)
 _E5_SMALL = EncoderSize(12, 384, 1536)
-# By the name of a folder, or of a KerasHub preset without its language.
+# The keys are names of folders, or of KerasHub presets without their language.
 _ENCODERS = {
     "minilm": EncoderSize(6, 384, 1536),
     "bert_tiny": EncoderSize(2, 128, 512),

@@ -40,9 +40,9 @@ class ExpectedRow:
     """A row of the paper's table, in the units of the paper.
 
     Attributes:
-        runs: Settings that select the runs.
+        runs: Settings that select the runs of this row.
         values: List with a number or `None` for each of `Expected.columns`.
-        errors: The printed spreads in the same form, or `None`.
+        errors: The printed spread of each value, or `None`.
     """
 
     runs: dict
@@ -82,11 +82,11 @@ class Figure:
 
 
 def read_paper_keys(declared: Any) -> dict[str, Any]:
-    """Returns the fields of a `Study` that come from the keys listed above.
+    """Returns a dict with the fields of a `Study` that describe its paper.
 
     Args:
-        declared: Object with an attribute for each key, `None` if the file
-            lacks it.
+        declared: Object with an attribute for each key in the docstring of this
+            module. The attribute is `None` if the file lacks the key.
 
     Raises:
         ConfigError: If a value is malformed.

@@ -33,8 +33,8 @@ def load_study(
 
     Args:
         path: YAML file.
-        block: The block to apply, `"small"` or `"two_cores"`, or `None`. If the
-            block drops a run, the paper's numbers for it are dropped too.
+        block: The reduced form to apply, `"small"` or `"two_cores"`, or `None`.
+            If the form drops a run, the paper's numbers for it are dropped too.
         flags: Dict of settings, nested or flat, that override `base` and
             `where`.
 
@@ -83,7 +83,11 @@ def _points(study: Study) -> Iterator[Any]:
 
 
 def _expand(study: Study, merge: bool = False) -> list[Any]:
-    """Returns the runs. With `merge`, equal points of two grids become one."""
+    """Returns all runs of a study.
+
+    A point of the grid is the settings of one run. With `merge`, two grids may
+    have the same point, which gives one run.
+    """
     runs = {}
     for point in _points(study):
         run = _make_run(study, point)
@@ -105,8 +109,8 @@ def load_forms(path: Path) -> tuple[Any, dict[str | None, Any]]:
         path: YAML file.
 
     Returns:
-        `(study, forms)`. `forms` is a dict from the name of each block, and
-        from `None` for the complete study, to a list of `Run`.
+        `(study, forms)`. `forms` is a dict from the name of each reduced form,
+        and from `None` for the complete study, to a list of `Run`.
     """
     try:
         study, blocks = declaration.read_study(path)

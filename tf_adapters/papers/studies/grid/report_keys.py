@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tf_adapters.papers.studies.grid.declaration import Study
 
 
-# In the additional row of `report.best_of`, the value of that key.
+# Value of the key `report.best_of` in the row that is added for it.
 BEST = "best"
 # MNLI's mismatched half: a column next to `mnli` in the papers' tables.
 MISMATCHED = "mnli_mismatched"
@@ -37,9 +37,9 @@ class Report:
             `method_report/<name>` for a value that the method reports.
         split: `"validation"`, `"validation_mismatched"` (MNLI) or `"test"`.
             Selection always uses validation.
-        aggregate: What a cell shows of its seeds. `"mean"` with the standard
-            deviation, `"standard_error"` for the mean with its standard error,
-            or `"best"` for the seed that is best on validation.
+        aggregate: How a cell summarizes its seeds: `"mean"` for the mean with
+            the standard deviation, `"standard_error"` for the mean with its
+            standard error, or `"best"` for the seed that is best on validation.
         best_of: Key of `rows`, or `None`. The table gets an additional row
             `best`, whose cells use the key's value that is best on validation.
     """
@@ -53,7 +53,7 @@ class Report:
 
 
 def with_report_rows(study: "Study") -> Any:
-    """Completes a study's report, so that its rows are a list.
+    """Checks a study's report, and replaces its `rows` by a list of keys.
 
     Args:
         study: `Study`.
@@ -90,5 +90,5 @@ def with_report_rows(study: "Study") -> Any:
 
 
 def cell_keys(report: Any) -> list[Any]:
-    """Returns the keys whose values make a cell of the table."""
+    """Returns the keys whose values identify a cell of the table."""
     return list(dict.fromkeys([*report.rows, report.columns]))

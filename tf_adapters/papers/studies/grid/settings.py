@@ -12,7 +12,7 @@ from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.config import resolve
 
-# Settings whose value is a mapping, such as settings of other runs.
+# Settings whose value is a mapping. They are not split into dotted keys.
 _LEAVES = (
     *("members.settings", "method.adapter", "data.train_examples_of"),
     *("language_adapters", "search.space"),
@@ -85,7 +85,7 @@ def _known_settings() -> set[Any]:
 def refuse_both(
     first: Any, first_name: Any, second: Any, second_name: Any
 ) -> None:
-    """Raises `ConfigError` if two dicts share a key."""
+    """Raises `ConfigError` if two dicts share a key. The message names both."""
     both = sorted(set(first) & set(second))
     if both:
         raise ConfigError(

@@ -31,7 +31,9 @@ _NOTE = (
 
 
 def list_studies(paths: Iterable[Path] | None = None) -> str:
-    """Returns a text: a table of studies and blocks, and the missing data.
+    """Returns a table of studies and their reduced forms, as text.
+
+    The table is followed by a list of the data that users must get themselves.
 
     Args:
         paths: List of YAML files. Defaults to the official studies.
@@ -59,7 +61,10 @@ def list_studies(paths: Iterable[Path] | None = None) -> str:
 
 
 def _makes(study: Any) -> str:
-    """Returns the paper and its items, or the keys of the study's table."""
+    """Returns the paper, and the tables and figures that a study reproduces.
+
+    If the study has no paper, returns the keys of the study's own table.
+    """
     if study.paper is None:
         return f"{', '.join(study.report.rows)} by {study.report.columns}"
     return f"{PAPERS[study.paper]}: {', '.join(study.covers)}"

@@ -117,7 +117,7 @@ def chosen_rows(
 
 
 def _with_further(rows: Any, report: Any, select_over: Any) -> tuple[Any, ...]:
-    """Returns rows of all cells, and the keys whose best values are chosen."""
+    """Adds rows for additional cells. Returns all rows, and selected keys."""
     if report.columns == report_keys.LANGUAGES:
         rows = [own for row in rows for own in _by_language(row, report)]
     else:
@@ -151,7 +151,7 @@ def _by_language(row: Any, report: Any) -> list[Any]:
 
 
 def _of_mismatched(rows: Any, report: Any) -> list[Any]:
-    """Returns rows for `mnli_mismatched`, from runs evaluated on it."""
+    """Returns rows for `mnli_mismatched`, from the runs evaluated on it."""
     other = "validation_mismatched"
     if report.columns != "task" or report.split == other:
         return []
@@ -163,7 +163,7 @@ def _of_mismatched(rows: Any, report: Any) -> list[Any]:
 
 
 def _value(row: Any, key: Any) -> Any:
-    """Returns the value of a key in a row. A list becomes a text."""
+    """Returns the value of a key in a row, as a string if it is a list."""
     value = row.get(key, "")
     return str(value) if isinstance(value, list) else value
 
@@ -204,7 +204,7 @@ def statistics_of_cell(
 
     Args:
         rows: List of dicts of finished runs, from `run_rows`.
-        split: `"validation"` or `"test"`.
+        split: See `Report`.
 
     Returns:
         Dict with `n`, `mean`, `standard_deviation` (divided by `n - 1`),
@@ -242,7 +242,7 @@ def statistics_of_cell(
 def value_and_spread(
     summary: dict[str, Any], aggregate: Any
 ) -> tuple[Any, ...]:
-    """Returns the two numbers that a cell shows, `None` if unknown.
+    """Returns the value and the spread in a cell, each `None` if unknown.
 
     Args:
         summary: Dict from `statistics_of_cell`.

@@ -43,7 +43,8 @@ def find_sources(
     Args:
         runs: List of `Run`.
         folder: Folder of the study.
-        chosen: Set of pairs of a run's id and a task, if only these count.
+        chosen: Set of pairs of a run's id and a task. If set, only these tasks
+            have a `CurveSource`.
     """
     return [
         _source(run, finished_runs.find_run(run, folder), task)
@@ -62,7 +63,7 @@ def _source(run: Any, found: Any, task: str) -> "CurveSource":
 
 
 def labels(sources: Any) -> list[str]:
-    """Returns a label for each source, with the settings that differ."""
+    """Returns a label for each run: the settings in which the runs differ."""
     keys = dict.fromkeys(key for source in sources for key in source.point)
     varied = [
         key
@@ -80,7 +81,7 @@ def labels(sources: Any) -> list[str]:
 
 
 def named(key: Any, value: Any) -> Any:
-    """Returns a picture's label for a value of a setting."""
+    """Returns a label for a setting's value, such as "epochs 3"."""
     if key in ("task", "method", "encoder"):
         return Path(str(value)).name
     return f"{key.rpartition('.')[2]} {value}"
@@ -94,7 +95,7 @@ def with_points(
 ) -> Any:
     """Adds the settings of each row's run to a table as columns.
 
-    The column `method` gets the preset that the study names.
+    The column `method` gets the name that the study uses, such as a preset.
 
     Args:
         table: `pandas.DataFrame` from an analysis.
@@ -112,7 +113,10 @@ def with_points(
 
 
 def with_labels(table: Any, one: Any, sources: Any) -> Any:
-    """Replaces each run in a table by a label with the settings that differ."""
+    """Replaces each run in a table by a label.
+
+    The labels have the settings in which the runs differ.
+    """
     rows = _sources_of_rows(table, one, sources)
     if rows is None or "run" not in table:
         return table
@@ -122,7 +126,7 @@ def with_labels(table: Any, one: Any, sources: Any) -> Any:
 
 
 def _sources_of_rows(table: Any, one: Any, sources: Any) -> Any:
-    """Returns each row's source, or `None` if a row has several sources."""
+    """Returns the `CurveSource` of each row, or `None` if any row lacks one."""
     if one.reads == "model_dir":
         return sources * len(table)
     if one.reads == "study_dir" or "run" not in table:

@@ -122,7 +122,7 @@ def make_figures(
 
 
 def _chosen(study: "Study", rows: Any) -> set[Any]:
-    """Returns the run and the task of each row that the table shows."""
+    """Returns the pairs of a run's id and a task that the table shows."""
     chosen = study_cells.chosen_rows(rows, study.report, study.select_over)
     return {(row["run"], row["task"]) for row in chosen}
 
@@ -191,7 +191,7 @@ def _caption(summary: Any, sources: Any) -> Any:
 
 
 def _key(figure: Any, one: Any, sources: Any, folder: Path) -> dict[str, Any]:
-    """Returns a key of everything that a picture depends on."""
+    """Returns a cache key that covers everything a picture depends on."""
     tables = _TABLES if one.reads == "study_dir" else ()
     code = Path(inspect.getfile(type(one))).read_bytes()
     return {
@@ -227,7 +227,7 @@ def _is_made(made: Any, record: Any, key: Any) -> Any:
 def _folders(
     figure: Any, one: Any, sources: Any, folder: Path
 ) -> Iterator[Any]:
-    """Yields the folders that the analysis reads: runs, or one study."""
+    """Yields a list of the folders that an analysis reads: runs, or a study."""
     if one.reads != "study_dir":
         yield [source.folder for source in sources]
     elif figure.runs is None:
@@ -239,7 +239,7 @@ def _folders(
 
 
 def _write_part(folder: Path, sources: Any, some: Any) -> None:
-    """Writes a study's tables with only some of the runs."""
+    """Writes `runs.csv` with only the given runs, and copies `table.csv`."""
     runs = pd.read_csv(folder / "runs.csv", dtype=str, keep_default_na=False)
     paths = [(folder / path).resolve() for path in runs.folder]
     wanted = {(s.run.resolve(), s.point["task"]) for s in sources}

@@ -1,4 +1,4 @@
-"""Writes a study's report: tables, verdicts on claims, and one page.
+"""Writes a study's report: tables, verdicts on claims, and an HTML page.
 
 `table.md.j2` and `report.html.j2` are the templates.
 """
@@ -47,7 +47,7 @@ def write_tables(tables: Any, folder: Path) -> None:
 
 
 def _settings(rows: Any) -> list[Any]:
-    """Returns the columns before `metric`, from all grids of the study."""
+    """Returns the names of the columns that precede `metric` in any row."""
     return [
         key
         for row in rows
@@ -61,7 +61,8 @@ def write_rows(path: Path, rows: list[dict[str, Any]], names: Any = ()) -> None:
     Args:
         path: Path of the file.
         rows: List of dicts. Some of the columns can be missing.
-        names: Columns that come first, and are written even if no row has them.
+        names: Columns that come first, and that are written even if no row has
+            them.
     """
     keys = (key for row in rows for key in row)
     names = list(dict.fromkeys((*names, *keys)))
@@ -114,7 +115,7 @@ def write_study_report(
 def _find(
     study: Study, runs: Any, tables: Any, folder: Path, pictures: Any
 ) -> dict[str, Any]:
-    """Returns the values that the templates show."""
+    """Returns a dict of the values that the report's templates show."""
     report = study.report
     chosen, of_all_cells = (
         study_cells.chosen_rows(tables.runs, report, study.select_over, further)
@@ -155,7 +156,10 @@ def _title(name: str, study: Study) -> str:
 
 
 def _latex(found: Any) -> str:
-    """Returns a LaTeX table for booktabs, and one of printed numbers if any."""
+    """Returns the study's table in LaTeX, for the package booktabs.
+
+    If the paper's numbers are known, a table that compares them follows.
+    """
     parts = [found["measured"].to_latex(index=False, escape=True)]
     if found["printed"] is not None:
         parts.append("% Printed and measured.\n")
@@ -165,7 +169,7 @@ def _latex(found: Any) -> str:
 
 def _markdown(frame: Any) -> Any:
     frame = frame.map(lambda text: text.replace("*", "\\*"))
-    # All values are texts, so that rounded numbers stay as they are.
+    # All values are strings, so that rounded numbers stay as they are.
     return frame.to_markdown(
         index=False, tablefmt="github", disable_numparse=True
     )

@@ -1,4 +1,4 @@
-"""Makes the tables of a study's report as data frames of texts."""
+"""Makes the tables of a study's report as data frames of strings."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +24,7 @@ def measured(
     column: Any,
     aggregate: str = "mean",
 ) -> Any:
-    """Returns the table as papers print it, with an average for each row.
+    """Returns a study's table as papers print it, with an average in each row.
 
     Args:
         cells: List of dicts, from `cells.make_cells`.
@@ -33,7 +33,7 @@ def measured(
         aggregate: See `Report`.
 
     Returns:
-        `DataFrame` of texts.
+        `DataFrame` of strings.
     """
     frame = pd.DataFrame(cells, dtype=object)
     numbers = [study_cells.value_and_spread(c, aggregate) for c in cells]
@@ -60,7 +60,7 @@ def in_order(frame: pd.DataFrame, values: str, keys: Sequence[str]) -> Any:
 
     Args:
         frame: `DataFrame` with a column `column`, whose values become columns.
-        values: Name of the column with the texts of the cells.
+        values: Name of the column with the strings of the cells.
         keys: Names of the columns that make the index.
     """
     found = frame.pivot_table(values, keys, "column", aggfunc="last")
@@ -102,7 +102,7 @@ def _average(values: Any, columns: Any) -> str:
 
 
 def statistics(cells: Any) -> Any:
-    """Returns all statistics of all cells as a `DataFrame` of texts."""
+    """Returns all statistics of all cells as a `DataFrame` of strings."""
     frame = pd.DataFrame(cells, dtype=object)
     return frame.drop(columns=[*_HIDDEN]).map(_number)
 
@@ -116,7 +116,9 @@ def _number(value: Any) -> str:
 
 
 def states(rows: list[dict[str, Any]]) -> Any:
-    """Returns a `DataFrame` of texts with runs' states, metrics and provenance.
+    """Returns a `DataFrame` of strings with one row for each run and task.
+
+    A row has the run's state, metrics and provenance.
 
     Args:
         rows: List of dicts, from `run_rows.run_rows`.

@@ -28,7 +28,7 @@ class PrintedNumber:
     Attributes:
         row: Label of the row.
         column: Name of the column.
-        printed: Number or `None`.
+        printed: Number in the paper, or `None`.
         error: Printed spread of the number, or `None`.
         measured: Value of the runs, see `Report.aggregate`, or `None` if no run
             has finished.
@@ -90,7 +90,7 @@ def _row(study: Any, expected: Any, known: Any) -> Iterator[Any]:
 
 
 def _by_column(report: Any, wanted: Any, known: Any) -> dict[Any, Any]:
-    """Returns a dict from column to the rows of the runs of a printed row."""
+    """Returns a dict from column to the measured rows like a printed row."""
     values = collections.defaultdict(list)
     for row, settings in known:
         is_best = row.get(report.best_of) == report_keys.BEST
@@ -111,7 +111,12 @@ def _summary(report: Any, rows: Any) -> tuple[Any, Any, Any]:
 
 
 def _average(columns: Any) -> tuple[Any, ...]:
-    """Returns the mean of the columns' values if no column is empty."""
+    """Averages a row of the table over its columns.
+
+    A column is a tuple of a value, a spread and a number of runs. The result is
+    such a tuple, with the mean value, no spread, and the smallest number of
+    runs. If a column has no runs, there is no mean value.
+    """
     runs = min((runs for _, _, runs in columns), default=0)
     if runs == 0:
         return None, None, 0
@@ -119,7 +124,9 @@ def _average(columns: Any) -> tuple[Any, ...]:
 
 
 def as_frame(found: Sequence[Any]) -> Any:
-    """Returns a `DataFrame` of texts, with two rows for each row of the paper.
+    """Returns a `DataFrame` of strings that compares the numbers.
+
+    It has two rows, printed and measured, for each row of the paper's table.
 
     Args:
         found: List of `PrintedNumber`.

@@ -30,8 +30,8 @@ def run_rows(
 
     Args:
         run: `Run`.
-        result: Its `result.json`, or `None` if it is not finished.
-        error: The reason why it failed, or "".
+        result: The run's `result.json`, or `None` if the run is not finished.
+        error: The reason why the run failed, or "".
 
     Raises:
         UserError: If the result lacks the metric that selected its weights.
@@ -61,7 +61,7 @@ def run_rows(
 
 
 def _of_task(result: dict[str, Any], task: str) -> dict[Any, Any]:
-    """Returns the part of a result for one of several tasks."""
+    """Returns the result of one task, of a run that has several tasks."""
     return {
         **result,
         **result.get("tasks", {}).get(task, {}),
@@ -93,7 +93,7 @@ def _finished_row(
 def _value_of(
     metric: Any, split: Any, result: dict[str, Any], transfer: Any
 ) -> Any:
-    """Returns the value that a table shows. Some metrics have no splits."""
+    """Returns the value of a metric, on a split if the metric has splits."""
     if metric == "mean_metric":
         return result.get(metric)
     part, _, name = metric.partition("/")
@@ -105,7 +105,7 @@ def _value_of(
 
 
 def _transfer(result: dict[str, Any]) -> dict[Any, Any]:
-    """Returns a dict with the averages over languages and each language."""
+    """Returns a dict from each language, and each average, to the metric."""
     found = result.get("transfer")
     if found is None:
         return {}

@@ -68,7 +68,11 @@ def _features(
 def _texts(
     blank: str, question: Tensor, choice: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Computes in a graph the texts that `Choice.texts` makes."""
+    """Returns the two texts that the encoder reads for each choice.
+
+    Computes in a graph what `Choice.texts` returns: if `blank` is not empty,
+    the question is split there, and the choice begins the second text.
+    """
     if not blank:
         return question, choice
     parts = tf.strings.split(question, blank, maxsplit=1)

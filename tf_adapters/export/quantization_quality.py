@@ -166,7 +166,7 @@ def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _rows(head: Head, outputs: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Returns one output for each row or, for a tagging model, each token.
+    """Returns one output for each row or, if the head has them, each token.
 
     Tokens of padding are dropped.
     """

@@ -92,7 +92,7 @@ def token_function(
 
 
 def _answer(outputs: Tensor) -> dict[str, Tensor]:
-    """Returns the answer to a client, computed from the head's outputs."""
+    """Returns the dict that a client gets, from the head's outputs."""
     outputs = tf.cast(outputs, tf.float32)
     return {
         "label_id": tf.argmax(outputs, axis=-1, output_type=tf.int32),

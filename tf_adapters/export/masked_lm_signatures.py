@@ -71,7 +71,7 @@ def token_function(
 def _answer(
     model: AdapterModel, mask_id: int, features: dict[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Returns the answer to a client, computed from the packer's features."""
+    """Returns the dict that a client gets, from the packer's features."""
     # Keras's `take_along_axis` fails on an empty batch without masks.
     no_rows = tf.cast(tf.shape(features["token_ids"])[0] == 0, tf.int32)
     max_masks = tf.maximum(

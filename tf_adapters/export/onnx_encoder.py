@@ -124,8 +124,8 @@ def _weights(model: AdapterModel) -> dict[str, np.ndarray]:
     """Returns a dict from name to array of the tensors in the adapter's folder.
 
     Raises:
-        AdapterError: If the adapter needs more than these tensors, or if the
-            head is not linear.
+        AdapterError: If these tensors are not exactly what the adapter computes
+            with, or if the head is not linear.
     """
     weights = {
         name: ops.convert_to_numpy(variable)
@@ -223,7 +223,7 @@ def _answering(
 def _facts(model: AdapterModel, packer: Packer) -> dict[str, str]:
     """Returns the metadata of the file as a dict from name to text.
 
-    They include the settings that all adapters for the file must share.
+    The metadata include the settings that all adapters for the file must share.
     """
     method = methods.to_config(model.method)
     free = _WIDTHS if model.method.stacks_as else ()

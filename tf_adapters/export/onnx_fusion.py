@@ -59,7 +59,7 @@ class _Graph:
         return node if node is not None and node.op_type in kinds else None
 
     def only_user(self, name: str, *kinds: str) -> onnx.NodeProto | None:
-        """Returns the only user of a value, if its type is in `kinds`."""
+        """Returns the only node that reads a value, if it is of `kinds`."""
         users = [node for node in self._graph.node if name in _read_by(node)]
         if len(users) != 1 or any(o.name == name for o in self._graph.output):
             return None

@@ -89,7 +89,7 @@ def add_facts(path: Path, facts: Mapping[str, str]) -> None:
 def _without_hints() -> Iterator[None]:
     """Context manager that hides the hints that ONNX Runtime logs.
 
-    ONNX Runtime uses the root logger.
+    ONNX Runtime logs its hints with the root logger.
     """
 
     def hide(_: logging.LogRecord) -> bool:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def check_packer(packer: Packer, encoder: AdaptedEncoder) -> None:
     """Raises a `UserError` if a packer's inputs are too long for an encoder.
 
-    Otherwise the server would fail on every long text.
+    Without this check, the server would fail on every long text.
 
     Args:
         packer: `TextPacker`.

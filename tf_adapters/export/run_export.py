@@ -30,7 +30,7 @@ def export(
     precision: str,
     write: Write,
 ) -> Path:
-    """Writes a run's model, which is checked on the run's validation rows.
+    """Writes a run's model to a file, and checks it on the validation rows.
 
     Args:
         config: `Config` of the run. Its distribution strategy and its precision

@@ -41,7 +41,7 @@ CONFIG_FILE = "models.config"
 def predict_request(
     model_name: str, signature_name: str, inputs: Mapping[str, Any]
 ) -> Message:
-    """Returns a `PredictRequest`.
+    """Returns a `PredictRequest`, which asks a server for a model's answer.
 
     Args:
         model_name: Name under which the model is served.

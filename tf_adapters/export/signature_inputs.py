@@ -1,4 +1,4 @@
-"""Names and shapes of the inputs of a SavedModel."""
+"""Traces the functions of a SavedModel with names and shapes of inputs."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def token_function(
 
 
 def answer(head: Head, outputs: Tensor) -> dict[str, Tensor]:
-    """Returns the answer to a client, computed from the head's outputs."""
+    """Returns the dict that a client gets, from the head's outputs."""
     found = head.answer(tf.cast(outputs, tf.float32))
     names = {
         key.removesuffix("_id"): tf.gather(tf.constant(head.labels), ids)

@@ -39,7 +39,7 @@ class Vector(Float32Layer):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class TokenWeight(Float32Layer):
-    """The linear layer `L_alpha`, which maps each token to one number.
+    """AdapterBias's linear layer `L_alpha`, which maps each token to a number.
 
     Args:
         input_width: Integer. Width of the input.

@@ -197,7 +197,7 @@ class Reparameterization(Float32Layer):
     def folded_meanwhile(self) -> Iterator[None]:
         """Context manager that folds, and unfolds at the end of the block.
 
-        It does nothing if the weights are folded already.
+        It has no effect if the weights are folded already.
         """
         folded_before = self.folded
         self.fold()

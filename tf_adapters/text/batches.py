@@ -100,7 +100,7 @@ class TextBatches(keras.utils.PyDataset):
         return features, self._targets(batch), self._weights_of(batch)
 
     def features(self, batch: batch_plan.Batch) -> dict[str, np.ndarray]:
-        """Returns the model's inputs for a `Batch`."""
+        """Returns the padded token features of a `Batch`, by name."""
         ids = [self.encoded.token_ids[i] for i in batch.indices]
         features = {
             "token_ids": self._padded(batch, ids, self.encoded.pad_id),

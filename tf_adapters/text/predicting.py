@@ -1,4 +1,4 @@
-"""Predicts and evaluates rows of texts, up to 50,000 at a time."""
+"""Predicts and evaluates rows of texts; for most heads, 50,000 at a time."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _LENGTHS = (16, 32, 64, 128, 256, 512)
 
 
 def is_of_texts(head: heads.Head) -> bool:
-    """Returns whether a head predicts classes or a number without windows.
+    """Returns whether a head predicts classes or a number from one sequence.
 
-    Then each row is one sequence, and all outputs have the same shape.
+    It is false for heads that split a long text into windows.
     """
     kind = KINDS[heads.name_of(head)].label
     if kind not in ("class", "classes", "number"):
@@ -49,7 +49,7 @@ def metric_names(head: heads.Head) -> list[str]:
 
 
 class Predictor:
-    """Computes the outputs of rows with a given packer and model.
+    """Encodes rows with a packer, and computes a model's outputs for them.
 
     Args:
         model: Keras model that takes token features.

@@ -18,7 +18,7 @@ TOKENS = "sequence_output"
 
 
 class BankHeadLayer(BankLayer):
-    """Base class of the two layers of a head.
+    """Base class of `BankHidden` and `BankLinear`, the two layers of a head.
 
     Args:
         shapes: See `BankLayer`.

@@ -1,4 +1,4 @@
-"""The answers of a bank of tasks, computed in the graph of an export."""
+"""Computes the answers of a model of several tasks in an exported graph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def check(bank: BankModel) -> None:
-    """Raises an error if an export cannot give the answers of a bank.
+    """Raises an `AdapterError` if a bank of adapters cannot be exported.
 
     Raises:
         AdapterError: If a head answers neither with classes nor with a number,
@@ -46,16 +46,16 @@ def check(bank: BankModel) -> None:
 
 
 def compute(bank: BankModel, outputs: Tensor, ids: Tensor) -> dict[str, Tensor]:
-    """Returns what each row's head makes of the outputs.
+    """Returns the answers to rows, each computed by the head of its task.
 
-    Each head is asked for all rows, and each row takes the values of its own
-    head. That costs little: a head's answer is a few operations on the outputs
-    of a row.
+    Every head computes answers for all rows, and each row keeps the answer of
+    its own head. That costs little: an answer is a few operations on the
+    outputs of a row.
 
     Args:
         bank: `BankModel`.
         outputs: Outputs of the bank, `(batch, outputs of the widest head)`.
-        ids: `(batch,)` indices of members.
+        ids: `(batch,)` indices in `bank.members`, one for each row.
 
     Returns:
         Dict of float tensors: `probabilities`, as wide as `outputs`, with 0 for

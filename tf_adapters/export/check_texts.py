@@ -1,7 +1,7 @@
 """Texts on which an exported file is compared with its model.
 
-They are the validation rows of the run, rows that the caller gives, or else
-built-in sentences. Rows also calibrate a file with static quantization.
+The texts are the validation rows of the run, rows from the caller, or built-in
+sentences. Static quantization also measures the ranges of activations on texts.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class CheckTexts:
-    """Rows of texts, or none to use built-in sentences.
+    """Texts on which an exported file is compared with its model.
+
+    If rows are not given, built-in sentences are used.
 
     Attributes:
-        fields: Names of the texts in a row.
+        fields: Keys of the texts in a row.
         rows: Rows on which file and model are compared.
         calibration: Rows on which ranges of activations are measured.
     """
@@ -52,7 +54,9 @@ class CheckTexts:
     def checked(
         self, model: AdapterModel, packer: Packer
     ) -> Iterator[dict[str, np.ndarray]]:
-        """Yields features of the rows to compare on, in batches of 20.
+        """Yields dicts of features to compare file and model on.
+
+        Each dict is a batch of at most 20 examples.
 
         Args:
             model: `AdapterModel` with a head.
@@ -65,7 +69,7 @@ class CheckTexts:
     def calibrating(
         self, model: AdapterModel, packer: Packer
     ) -> Iterator[dict[str, np.ndarray]]:
-        """Yields features of the rows to calibrate on; see `checked`."""
+        """Yields features to measure activation ranges on; see `checked`."""
         if self.calibration:
             rows = self.calibration[:ROWS]
             return _batches(model, packer, rows, self.fields)
@@ -73,7 +77,7 @@ class CheckTexts:
 
 
 def texts_of_run(config: Config) -> CheckTexts:
-    """Returns rows of a run's data.
+    """Returns the validation and training rows of a run as `CheckTexts`.
 
     If the data cannot be read, a warning is logged, and built-in sentences are
     used.
@@ -103,7 +107,7 @@ def _batches(
     rows: Sequence[Mapping[str, Any]],
     fields: Sequence[str],
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the features of at most 200 examples that the head makes."""
+    """Yields features of at most 200 examples, which the head encodes."""
     examples = pipeline.to_tensors(
         model.head.encode(list(map(dict, rows)), fields, packer, labeled=False)
     )
@@ -118,7 +122,10 @@ def _batches(
 def _built_in(
     model: AdapterModel, packer: Packer, split: str
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yields batches of single texts and of pairs, in the head's shape."""
+    """Yields features of built-in texts.
+
+    Batches alternate between single texts and pairs of texts.
+    """
     texts = [
         row["sentence"]
         for name in ("sentiment", "acceptability")
@@ -135,10 +142,10 @@ def _built_in(
 def _shaped(
     model: AdapterModel, packed: Mapping[str, Any]
 ) -> dict[str, np.ndarray]:
-    """Returns features of texts as features of a model with any head.
+    """Reshapes the packer's features to the shapes that the model takes.
 
-    If the head takes several sequences for a row, a row gets two texts. What a
-    packer does not give, such as positions of masks, is 0.
+    If the model takes several sequences for a row, each row gets two texts.
+    Features that the packer does not make, such as positions of masks, are 0.
     """
     features = {}
     for name, shape in model.feature_shapes().items():

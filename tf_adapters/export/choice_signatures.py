@@ -68,7 +68,11 @@ def _features(
 def _texts(
     blank: str, question: Tensor, choice: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Computes in a graph the texts that `Choice.texts` makes."""
+    """Returns the two texts that the encoder reads for each choice.
+
+    Computes in a graph what `Choice.texts` returns: if `blank` is not empty,
+    the question is split there, and the choice begins the second text.
+    """
     if not blank:
         return question, choice
     parts = tf.strings.split(question, blank, maxsplit=1)
@@ -88,7 +92,7 @@ def token_function(
 
 
 def _answer(outputs: Tensor) -> dict[str, Tensor]:
-    """Returns the answer to a client, computed from the head's outputs."""
+    """Returns the dict that a client gets, from the head's outputs."""
     outputs = tf.cast(outputs, tf.float32)
     return {
         "label_id": tf.argmax(outputs, axis=-1, output_type=tf.int32),

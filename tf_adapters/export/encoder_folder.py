@@ -1,4 +1,4 @@
-"""What the folder of an encoder's checkpoint says about it."""
+"""Finds the folder of an encoder's checkpoint, and the license in it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def folder_of(encoder: Encoder) -> Path | None:
         encoder: `Encoder`.
 
     Returns:
-        Path, or `None` if the encoder is a KerasHub preset, was made in Python,
-        or is no longer there.
+        Path, or `None` if the encoder is a KerasHub preset or was made in
+        Python, or if the folder no longer exists.
     """
     try:
         found = find_encoder(encoder.name)
@@ -39,8 +39,8 @@ def license_of(folder: Path | None) -> str:
     """Returns the license that a model card names, or "" if it is not known.
 
     Args:
-        folder: Path of the encoder's folder, whose `README.md` may begin with
-            lines of YAML between two lines `---`. Or `None`.
+        folder: Path of the encoder's folder, or `None`. Its model card is
+            `README.md`, which may begin with YAML between two lines `---`.
     """
     if folder is None or not (folder / "README.md").is_file():
         return ""

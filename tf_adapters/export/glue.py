@@ -210,7 +210,7 @@ def _check_rows(file: SubmissionFile, num_rows: int) -> None:
 
 
 def _word(file: SubmissionFile, index: int, prediction: dict[str, Any]) -> str:
-    """Returns the word or number that stands for a prediction in the file."""
+    """Returns a prediction as the word or number to write in the file."""
     if file.words is None:
         score = prediction.get("score", math.nan)
         if not math.isfinite(score):

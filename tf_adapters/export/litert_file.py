@@ -27,7 +27,7 @@ METADATA_FILE = "metadata.json"
 
 
 def check_installed() -> None:
-    """Raises a `ConfigError` if the library that runs files is missing."""
+    """Raises a `ConfigError` if LiteRT, which runs the file, is missing."""
     with needs_extra("export", "A LiteRT file"):
         importlib.import_module("ai_edge_litert")
 
@@ -41,8 +41,8 @@ def convert(
     Args:
         functions: Dict from the name of a signature to a `tf.function` with an
             `input_signature`. Their weights are stored once.
-        is_quantized: Whether to store weights in int8, with dynamic range.
-            Defaults to `False`.
+        is_quantized: Whether to store weights in int8, in LiteRT's dynamic
+            range quantization. Defaults to `False`.
 
     Raises:
         AdapterError: If LiteRT lacks an operation of the functions.
@@ -80,7 +80,7 @@ def _variables(
 
 
 def _reason(error: Exception) -> str:
-    """Returns what a converter's error says, in a few words."""
+    """Returns the message of a converter's error in a few words."""
     found = re.search(r"TF Select ops: (.+)", str(error))
     if found:
         return f"it lacks the operation {found[1]}"
@@ -90,7 +90,7 @@ def _reason(error: Exception) -> str:
 def add_metadata(path: Path, facts: Mapping[str, str]) -> None:
     """Appends `metadata.json`, as a ZIP archive, to a LiteRT file.
 
-    Interpreters ignore what follows the model. `unzip -p model.tflite` prints
+    Interpreters ignore bytes after the model. `unzip -p model.tflite` prints
     the metadata.
     """
     with zipfile.ZipFile(path, "a") as archive:
@@ -98,14 +98,14 @@ def add_metadata(path: Path, facts: Mapping[str, str]) -> None:
 
 
 def signature(length: int) -> str:
-    """Returns the name of the signature that takes a number of tokens."""
+    """Returns the name of the signature for inputs of `length` tokens."""
     return f"tokens_{length}"
 
 
 def runner(path: Path) -> Run:
-    """Returns a function that runs a file on a dict of features.
+    """Returns a function that runs a LiteRT file on a dict of features.
 
-    It calls the signature for their number of tokens.
+    The function calls the signature for the features' number of tokens.
     """
     from ai_edge_litert import interpreter
 

@@ -77,17 +77,18 @@ def export_litert(
     """Writes a model as a LiteRT file, formerly called TensorFlow Lite.
 
     The file has a signature `tokens_<n>` for each number of tokens `n` in
-    `lengths`, which takes any batch size. Texts are padded to the next length.
-    Inputs, outputs and the check are those of `export_onnx`. The metadata are
-    in `metadata.json`, which is appended to the file as a ZIP archive.
+    `lengths`. Each signature takes any batch size. Pad texts to the next length
+    in `lengths`. Inputs, outputs and the comparison with the model are those of
+    `export_onnx`. The metadata are in `metadata.json`, which is appended to the
+    file as a ZIP archive.
 
     Args:
         model: `AdapterModel` with a head.
         packer: `TextPacker` as in training.
         folder: Path of the folder to write. An existing folder is replaced.
         precision: `"float32"` (default) for `model.tflite`. `"int8"` writes
-            `model_int8.tflite`, with weights
-            in int8 and activations quantized in each batch.
+            `model_int8.tflite`, with weights in int8 and activations quantized
+            in each batch.
         rows: Rows of texts to compare on, as a list of dicts; the first 200 are
             used. Defaults to built-in English sentences.
         text_fields: Names of the rows' texts.
@@ -161,7 +162,7 @@ def _export(
 def checked_lengths(
     lengths: Sequence[int] | None, max_length: int
 ) -> list[int]:
-    """Returns the lengths to convert, in ascending order."""
+    """Returns the numbers of tokens of the signatures, in ascending order."""
     if lengths is None:
         powers = (_SHORTEST * 2**i for i in range(max_length.bit_length()))
         return [*(n for n in powers if n < max_length), max_length]
@@ -190,10 +191,11 @@ def _graphs(
 def _padded(
     batches: Iterable[dict[str, np.ndarray]], lengths: Sequence[int]
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yields features padded to the next length; longer ones are cut.
+    """Yields features padded to the next number of tokens in `lengths`.
 
-    Positions of masks are padded too. LiteRT cannot add an axis to a tensor
-    with two unknown sizes.
+    Features with more tokens than the last of `lengths` are cut. Positions of
+    masks are padded too, because LiteRT cannot add an axis to a tensor with two
+    unknown sizes.
     """
     for features in batches:
         longest = features["token_ids"].shape[-1]

@@ -70,8 +70,8 @@ def export_bank(
 
     - `status` (string): empty, or an error message for this row. Other rows are
       answered nevertheless.
-    - `label` (string) and `label_id` (int32): the predicted class. A head that
-      predicts any number of classes has none.
+    - `label` (string) and `label_id` (int32): the predicted class. They do not
+      apply to a head that predicts any number of classes.
     - `num_labels` (int32): the number of classes.
     - `labels` (string) and `probabilities` (float32), both
       `(batch, most labels)`: all classes, padded with "" and 0.
@@ -122,7 +122,7 @@ def _warmup_requests(name: str, tasks: Sequence[Task]) -> list[Message]:
 def _description(
     bank: BankModel, packer: TextPacker, tasks: Sequence[Task]
 ) -> dict[str, Any]:
-    """Returns the model's description for clients."""
+    """Returns the dict that describes the tasks and the encoder to clients."""
     return {
         "tasks": {
             task.name: {

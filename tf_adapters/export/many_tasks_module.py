@@ -1,4 +1,4 @@
-"""The graph of a SavedModel of many tasks, from rows to answers."""
+"""The `tf.Module` that a SavedModel of many tasks is written from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INPUTS = ("text", "text_pair", "task")
 
 
 class ManyTasksModule(tf.Module):
-    """The saved module: one traced function, its weights and its tables."""
+    """Module with the function `serve`, its weights and its lookup tables."""
 
     def __init__(
         self, bank: BankModel, packer: TextPacker, tasks: Sequence[Task]
@@ -76,7 +76,7 @@ class ManyTasksModule(tf.Module):
 
 
 def chooses_a_class(head: heads.Head) -> bool:
-    """Returns whether a head predicts one class of each row."""
+    """Returns whether a head predicts exactly one class for each row."""
     outputs = tf.zeros((1, max(1, len(head.labels))))
     return "label_id" in head.answer(outputs)
 
@@ -84,9 +84,10 @@ def chooses_a_class(head: heads.Head) -> bool:
 def _answers(
     outputs: Tensor, num_labels: Tensor, labels: Tensor, chooses: Tensor
 ) -> dict[str, Tensor]:
-    """Returns each row's classes and, if it has one, the predicted class.
+    """Returns the predicted class of each row, and all classes of its task.
 
-    They are arbitrary if the task is unknown.
+    A row has a predicted class if it is true in `chooses`. The values of a row
+    whose task is unknown are arbitrary.
     """
     label_ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
     label = tf.gather(labels, label_ids, batch_dims=1)
@@ -101,7 +102,10 @@ def _answers(
 def _of_known_tasks(
     answers: dict[str, Tensor], found: Tensor, task: Tensor
 ) -> dict[str, Tensor]:
-    """Adds `status` to answers, and clears the answers for unknown tasks."""
+    """Adds `status` to answers, and clears the answers for unknown tasks.
+
+    `found` has the index of each row's task, or -1 if the task is unknown.
+    """
     known = found >= 0
     empty = {"label_id": -1, "label": "", "labels": ""}
 

@@ -1,8 +1,8 @@
 """Signatures of masked language modeling.
 
 `serving_default` takes a string tensor `(batch,)` for each of the task's text
-fields, named as in `input_names`. Texts contain the mask token at each position
-to predict. The answer has
+fields, with the names that `signature_inputs.input_names` returns. Texts
+contain the mask token at each position to predict. The answer has
 
 - `positions` (int32, `(batch, masks)`): the position of each mask among the
   tokens of the input, padded with -1.
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def text_function(
     model: AdapterModel, packer: TextPacker, text_fields: Sequence[str]
 ) -> tf.types.experimental.ConcreteFunction:
-    """Returns a traced function from texts to the tokens at their masks."""
+    """Returns a traced function from texts to the likely tokens at masks."""
     packer = packer.reading_masks()
     head: Any = model.head
     size = head.vocabulary_size
@@ -61,7 +61,7 @@ def text_function(
 def token_function(
     model: AdapterModel, packer: TextPacker
 ) -> tf.types.experimental.ConcreteFunction:
-    """Returns a traced function from token ids to the tokens at masks."""
+    """Returns a traced function from token ids to the likely ids at masks."""
     mask_id = packer.mask_id
     return signature_inputs.features_function(
         model, lambda features: _answer(model, mask_id, features)
@@ -71,7 +71,7 @@ def token_function(
 def _answer(
     model: AdapterModel, mask_id: int, features: dict[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Returns the answer to a client, computed from the packer's features."""
+    """Returns the dict that a client gets, from the packer's features."""
     # Keras's `take_along_axis` fails on an empty batch without masks.
     no_rows = tf.cast(tf.shape(features["token_ids"])[0] == 0, tf.int32)
     max_masks = tf.maximum(

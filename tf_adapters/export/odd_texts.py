@@ -1,9 +1,10 @@
-"""Texts that tokenizers disagree about, to compare two of them.
+"""Unusual texts on which two tokenizers are compared.
 
-Left out are texts for which a packer differs from the original tokenizer (words
-of more than 100 bytes in WordPiece; in byte-level BPE, a space and a no-break
-space at the end), and combining characters after a ligature or the like, whose
-normal form SentencePiece does not compose.
+Some texts are left out, because a `TextPacker` is known to differ from the
+original tokenizer: words of more than 100 bytes (WordPiece), and a space and a
+no-break space at the end (byte-level BPE). Combining characters after a
+ligature or the like are left out too: SentencePiece does not compose their
+normal form.
 """
 
 import numpy as np
@@ -20,7 +21,7 @@ _ENDS = (" ", " ", " ", "")
 
 
 def make(count: int = 1000) -> list[str]:
-    """Returns texts of up to 11 parts each, always the same ones."""
+    """Returns `count` texts of up to 11 words or symbols, always the same."""
     generator = np.random.default_rng(0)
     return [
         "".join(

@@ -74,7 +74,10 @@ def export_runs(
 def _members(
     folders: Iterable[str | os.PathLike[str]], encoder: Encoder
 ) -> Iterator[tuple[AdapterModel, CheckTexts]]:
-    """Yields the model of each run, valid until the next one, and its texts."""
+    """Yields the model of each run, and the texts to check the export on.
+
+    A model is valid until the next one is requested.
+    """
     # Imported here, so that library users can export without training code.
     from tf_adapters.config import resolve
 
@@ -98,10 +101,11 @@ def export_bank_onnx(
     The inputs are the packer's features and `adapter_ids`, int32 `(batch,)`.
     The outputs have a row for each row of the input:
 
-    - `logits`: the outputs of its head, -1e9 where its head is narrower than
-      the widest. A row whose id is not that of a task is NaN.
-    - `probabilities`: as wide as `logits`, with 0 for classes that it does not
-      have.
+    - `logits`: the outputs of the head of the row's task, padded with -1e9 to
+      the width of the widest head. If an id does not belong to a task, its row
+      is NaN.
+    - `probabilities`: as wide as `logits`, with 0 for classes that the row's
+      task does not have.
     - `score` `(batch,)`: the number that a regression predicts.
 
     The file's metadata include `tasks`: a JSON object from the name of a task
@@ -113,8 +117,8 @@ def export_bank_onnx(
         tasks: List with the `Task` of each member of the bank, in order.
         folder: Path of the folder to write. An existing folder is replaced.
         members: The `AdapterModel` of each member, in order, and the
-            `CheckTexts` to compare file and model on. The next one is taken
-            after the comparison.
+            `CheckTexts` to compare file and model on. The next model is
+            requested after the comparison.
 
     Returns:
         Path of the folder.
@@ -164,7 +168,14 @@ def _alone(
     index: int,
     model: AdapterModel,
 ) -> Callable[[dict[str, np.ndarray]], Mapping[str, np.ndarray]]:
-    """Returns a function that runs one adapter of the file like its model."""
+    """Returns a function that runs the file with one adapter for all rows.
+
+    Args:
+        run: Function that runs the file.
+        index: Index of the adapter.
+        model: `AdapterModel` of the adapter. The returned function gives
+            outputs with the same names and widths.
+    """
     width = max(1, len(model.head.labels))
 
     def run_one(features: dict[str, np.ndarray]) -> Mapping[str, np.ndarray]:
@@ -184,7 +195,7 @@ def _alone(
 def _facts(
     bank: BankModel, packer: Packer, tasks: Sequence[Task]
 ) -> dict[str, str]:
-    """Returns what a caller of the file needs to know, for its metadata."""
+    """Returns the metadata of the file as a dict from name to text."""
     described = {
         task.name: {
             "adapter_id": index,

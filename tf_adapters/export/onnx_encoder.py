@@ -1,7 +1,7 @@
 """Exports an encoder as an ONNX file whose inputs include an adapter's weights.
 
 The inputs have the names of the tensors in an adapter folder. Other adapters of
-the same method are then used by feeding their tensors; the file stays as it is.
+the same method are then used by feeding their tensors, with the same file.
 """
 
 from __future__ import annotations
@@ -121,11 +121,11 @@ def export_onnx_encoder(
 
 
 def _weights(model: AdapterModel) -> dict[str, np.ndarray]:
-    """Returns the tensors that the adapter's folder has, by name.
+    """Returns a dict from name to array of the tensors in the adapter's folder.
 
     Raises:
-        AdapterError: If these tensors alone do not make the adapter, or if the
-            head is not linear.
+        AdapterError: If these tensors are not exactly what the adapter computes
+            with, or if the head is not linear.
     """
     weights = {
         name: ops.convert_to_numpy(variable)
@@ -154,7 +154,10 @@ def _weights(model: AdapterModel) -> dict[str, np.ndarray]:
 def _graph(
     model: AdapterModel, names: list[str]
 ) -> tf.types.experimental.PolymorphicFunction:
-    """Returns a `tf.function` of the features, then of the named weights."""
+    """Returns a `tf.function` whose inputs are the features and the weights.
+
+    The weights named in `names` are the last inputs, in this order.
+    """
     variables = [model.trained_variables()[name] for name in names]
     shapes = model.feature_shapes()
 
@@ -175,14 +178,17 @@ def _graph(
 
 
 def _given_name(index: int) -> str:
-    """Returns a name without slashes, which TensorFlow does not allow."""
+    """Returns the name of a weight in the graph, which cannot have slashes."""
     return f"weight_{index}"
 
 
 def _name_weights(
     content: onnx.ModelProto, weights: dict[str, np.ndarray]
 ) -> None:
-    """Gives the weights' inputs their names and defaults."""
+    """Renames the inputs for weights as in an adapter folder.
+
+    The given weights become the default values of the inputs.
+    """
     from onnx import numpy_helper
 
     names = {_given_name(i): name for i, name in enumerate(weights)}
@@ -215,7 +221,10 @@ def _answering(
 
 
 def _facts(model: AdapterModel, packer: Packer) -> dict[str, str]:
-    """Returns the metadata, with the settings that adapters must share."""
+    """Returns the metadata of the file as a dict from name to text.
+
+    The metadata include the settings that all adapters for the file must share.
+    """
     method = methods.to_config(model.method)
     free = _WIDTHS if model.method.stacks_as else ()
     shared = {k: v for k, v in method.items() if k not in free}

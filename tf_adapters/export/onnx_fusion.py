@@ -1,15 +1,16 @@
 """Rewrites an ONNX graph so that ONNX Runtime runs it fast.
 
-The converter takes TensorFlow's operations one by one. ONNX Runtime recognizes
-layer norms, GELU and products of token vectors only in another form:
+The converter translates TensorFlow's operations one by one. ONNX Runtime
+recognizes layer norms, GELU and matrix multiplications of token vectors only in
+another form:
 
-- A layer norm becomes one `LayerNormalization`. The sum before it is a `Sum`,
-  because ONNX Runtime 1.31 would make an `Add` and the norm one operation that
-  is 15 times slower than the two.
+- A layer norm becomes one `LayerNormalization`. An `Add` before it becomes a
+  `Sum`, because ONNX Runtime 1.31 would combine an `Add` and the norm in one
+  operation that is 15 times slower than the two.
 - GELU becomes `0.5 (x (1 + erf(x / sqrt(2))))`, in this order.
-- A product of token vectors and a matrix is not reshaped to two dimensions.
+- Token vectors are multiplied by a matrix without a reshape to two dimensions.
 
-What looks different stays as it is.
+Operations in any other form are not changed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _MEANS = ("GlobalAveragePool", "ReduceMean")
 
 
 def fuse(content: onnx.ModelProto) -> None:
-    """Rewrites the graph of a model, which then gives the same outputs."""
+    """Rewrites the graph of a model in place, without changing its outputs."""
     graph = _Graph(content.graph)
     for node in list(content.graph.node):
         if node.op_type == "Reciprocal":
@@ -53,12 +54,12 @@ class _Graph:
         self._makers = {n: node for node in graph.node for n in node.output}
 
     def maker(self, name: str, *kinds: str) -> onnx.NodeProto | None:
-        """Returns the node that makes a value, if it is of one of the kinds."""
+        """Returns the node that computes a value, if its type is in `kinds`."""
         node = self._makers.get(name)
         return node if node is not None and node.op_type in kinds else None
 
     def only_user(self, name: str, *kinds: str) -> onnx.NodeProto | None:
-        """Returns the node that uses a value, if there is one of the kinds."""
+        """Returns the only node that reads a value, if it is of `kinds`."""
         users = [node for node in self._graph.node if name in _read_by(node)]
         if len(users) != 1 or any(o.name == name for o in self._graph.output):
             return None
@@ -75,7 +76,7 @@ class _Graph:
         return array is not None and np.allclose(array, value, atol=1e-7)
 
     def add_number(self, name: str, value: float) -> str:
-        """Returns the name of a new or existing float constant."""
+        """Adds a float constant unless it exists, and returns its name."""
         from onnx import numpy_helper
 
         if name not in self.constants:
@@ -99,7 +100,7 @@ class _Graph:
 
 
 def _read_by(node: onnx.NodeProto) -> set[str]:
-    """Returns the values that a node reads, also those of its branches."""
+    """Returns the names of the values that a node and its branches read."""
     names = set(node.input)
     for attribute in node.attribute:
         names.update(output.name for output in attribute.g.output)
@@ -108,7 +109,7 @@ def _read_by(node: onnx.NodeProto) -> set[str]:
 
 
 def _fuse_norm(graph: _Graph, reciprocal: onnx.NodeProto) -> None:
-    """Replaces the norm that a reciprocal standard deviation belongs to."""
+    """Replaces the layer norm that the node `reciprocal` is a part of."""
     found = _centered(graph, reciprocal)
     if found is None:
         return
@@ -137,7 +138,10 @@ def _fuse_norm(graph: _Graph, reciprocal: onnx.NodeProto) -> None:
 def _centered(
     graph: _Graph, reciprocal: onnx.NodeProto
 ) -> tuple[str, str, float] | None:
-    """Returns the input of a norm, the same minus its mean, and epsilon."""
+    """Returns the names of a norm's input and centered input, and epsilon.
+
+    Returns `None` if `reciprocal` does not belong to a layer norm.
+    """
     root = graph.maker(reciprocal.input[0], "Sqrt")
     total = root and graph.maker(root.input[0], "Add")
     if not total or total.input[1] not in graph.constants:
@@ -171,7 +175,7 @@ def _become_norm(
 
 
 def _order_gelu(graph: _Graph, erf: onnx.NodeProto) -> None:
-    """Reorders `(1 + erf(x sqrt(0.5))) 0.5 x`."""
+    """Reorders `(1 + erf(x sqrt(0.5))) 0.5 x`, the converter's GELU."""
     scaled = graph.maker(erf.input[0], "Mul")
     total: Any = graph.only_user(erf.output[0], "Add")
     half: Any = total and graph.only_user(total.output[0], "Mul")
@@ -194,7 +198,10 @@ def _order_gelu(graph: _Graph, erf: onnx.NodeProto) -> None:
 
 
 def _keep_dimensions(graph: _Graph, product: onnx.NodeProto) -> None:
-    """Multiplies `(batch, tokens, d)` by a matrix without reshaping it."""
+    """Skips the reshapes before and after a matrix multiplication.
+
+    Its input then has the shape `(batch, tokens, d)`.
+    """
     flat = graph.maker(product.input[0], "Reshape")
     back = graph.only_user(product.output[0], "Reshape")
     kernel = graph.constants.get(product.input[1])
@@ -209,12 +216,12 @@ def _keep_dimensions(graph: _Graph, product: onnx.NodeProto) -> None:
 
 
 def _as_before(graph: _Graph, shape: str, width: int) -> str | None:
-    """Returns the tensor whose first two dimensions a shape begins with.
+    """Returns the name of the tensor that a shape's first two sizes come from.
 
     Args:
-        graph: Graph of the shape.
-        shape: Name of a shape of three dimensions.
-        width: Its last dimension.
+        graph: Graph that computes the shape.
+        shape: Name of the value that holds the shape, of three sizes.
+        width: Expected last size. If another is found, `None` is returned.
     """
     joined = graph.maker(_uncast(graph, shape), "Concat")
     if joined is None or len(joined.input) != 2:

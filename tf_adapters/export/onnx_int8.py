@@ -1,9 +1,9 @@
 """Quantizes an ONNX file to int8.
 
-Matrices of products have a scale for each output channel, and tables of
-embeddings have one scale. `int8` measures the range of a product's input each
-time ("dynamic"). `int8_static` fixes it in advance, from texts, except for
-products with fewer outputs than inputs.
+A weight matrix has a scale for each output channel, and an embedding table has
+one scale. `int8` measures the range of the input of a matrix multiplication in
+each batch ("dynamic"). `int8_static` measures it once, in advance, on texts,
+except for multiplications with fewer outputs than inputs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def quantize(
     options = {
         "per_channel": True,
         "weight_type": quantization.QuantType.QInt8,
-        # Products of two activations, in attention, stay in float32.
+        # Multiplications of two activations, in attention, stay in float32.
         "extra_options": {"MatMulConstBOnly": True},
     }
     kinds = {"op_types_to_quantize": list(_KINDS)}
@@ -87,7 +87,10 @@ def add_facts(path: Path, facts: Mapping[str, str]) -> None:
 
 @contextlib.contextmanager
 def _without_hints() -> Iterator[None]:
-    """Hides the library's hints, which it gives to the root logger."""
+    """Context manager that hides the hints that ONNX Runtime logs.
+
+    ONNX Runtime logs its hints with the root logger.
+    """
 
     def hide(_: logging.LogRecord) -> bool:
         return False
@@ -100,10 +103,11 @@ def _without_hints() -> Iterator[None]:
 
 
 def _narrowing(content: onnx.ModelProto) -> list[str]:
-    """Returns the names of products with fewer outputs than inputs.
+    """Returns the names of `MatMul` nodes with fewer outputs than inputs.
 
-    The inputs of feed-forward networks' second products have a few very large
-    values. With a fixed range, the others would be rounded to a few numbers.
+    The inputs of the second layer of feed-forward networks have a few very
+    large values. With a fixed range, the other values would be rounded to a few
+    numbers.
     """
     shapes = {value.name: value.dims for value in content.graph.initializer}
     return [
@@ -116,7 +120,10 @@ def _narrowing(content: onnx.ModelProto) -> list[str]:
 
 
 def _reader(base: type, batches: Iterable[Mapping[str, np.ndarray]]) -> object:
-    """Returns batches in the form that the library reads."""
+    """Returns calibration batches as a `CalibrationDataReader`.
+
+    ONNX Runtime defines this class, which is passed as `base`.
+    """
 
     class Reader(base):
         def __init__(self) -> None:

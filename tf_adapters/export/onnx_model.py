@@ -105,7 +105,8 @@ def export_onnx(
         AdapterError: If ONNX lacks an operation of the model, the file's
             outputs differ from the model's by more than 1e-4, or less than 90%
             of a quantized file's predictions equal those of the float32 file
-            (for numbers and vectors: less than 80% of the variance).
+            (for numbers and vectors: it explains less than 80% of the
+            variance).
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)

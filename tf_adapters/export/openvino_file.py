@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 _FACTS = "tf_adapters"
 _LARGEST = 127
-# The same as LiteRT's: smaller weights would save little.
+# Least number of values in a matrix, as in LiteRT: smaller ones save little.
 _FEWEST_QUANTIZED = 1024
-# The input with the weights.
+# From the type of an operation to the index of its input with the weights.
 _WEIGHTS_INPUT = {"MatMul": 1, "Gather": 0}
 
 
@@ -34,10 +34,10 @@ def check_installed() -> None:
 
 
 def convert(content: onnx.ModelProto) -> openvino.Model:
-    """Converts an ONNX file, with its metadata, to an `openvino.Model`.
+    """Converts an ONNX model, with its metadata, to an `openvino.Model`.
 
     Args:
-        content: File that `onnx_file.convert` returned.
+        content: ONNX model that `onnx_file.convert` returned.
     """
     import openvino
 
@@ -54,11 +54,12 @@ def add_facts(model: openvino.Model, facts: Mapping[str, str]) -> None:
 
 
 def quantize(model: openvino.Model) -> None:
-    """Stores the weights of products and embeddings in int8, in place.
+    """Quantizes weights of matrix multiplications and embeddings, in place.
 
-    Each output channel of a matrix has a scale, as has each row of a table.
-    OpenVINO recognizes the operations that multiply the weights by it, and
-    keeps the weights in int8 in memory.
+    The weights are stored in int8, with a scale for each output channel of a
+    matrix and for each row of an embedding table. OpenVINO recognizes the
+    operations that multiply weights by their scales, and keeps the weights in
+    int8 in memory.
 
     Args:
         model: `openvino.Model` that `convert` returned.
@@ -86,7 +87,10 @@ def _is_quantized(node: openvino.Node) -> bool:
 
 
 def _scaled(weights: np.ndarray, axis: int) -> openvino.Node:
-    """Returns operations that compute weights from int8 values and scales."""
+    """Quantizes weights to int8, with one scale for all values along `axis`.
+
+    Returns the last of the operations that dequantize the weights.
+    """
     from openvino import opset13 as operations
 
     largest = np.abs(weights).max(axis=axis, keepdims=True)
@@ -98,7 +102,7 @@ def _scaled(weights: np.ndarray, axis: int) -> openvino.Node:
 
 
 def write(model: openvino.Model, path: Path) -> None:
-    """Writes a model: `path`, which ends in `.xml`, and a `.bin` next to it."""
+    """Writes a model to `path`, an `.xml` file, and to a `.bin` file."""
     import openvino
 
     # By default, weights would be written in float16.
@@ -106,7 +110,7 @@ def write(model: openvino.Model, path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Removes the two files of a model."""
+    """Removes the `.xml` file of a model, and the `.bin` file next to it."""
     path.unlink()
     path.with_suffix(".bin").unlink()
 
@@ -114,8 +118,8 @@ def remove(path: Path) -> None:
 def runner(path: Path) -> Run:
     """Returns a function that runs a file on a dict of its inputs.
 
-    It computes in float32. By default, OpenVINO uses bfloat16 on processors
-    that have it.
+    The function computes in float32. By default, OpenVINO uses bfloat16 on
+    processors that support it.
     """
     import openvino
 

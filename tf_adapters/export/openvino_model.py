@@ -67,16 +67,17 @@ def export_openvino(
 ) -> Path:
     """Writes a model for OpenVINO, with any batch size and length.
 
-    Inputs, outputs, metadata and the check are those of `export_onnx`. The
-    metadata are in the model's runtime information, under `tf_adapters`.
+    Inputs, outputs, metadata and the comparison with the model are those of
+    `export_onnx`. The metadata are in the file's runtime information, under
+    `tf_adapters`.
 
     Args:
         model: `AdapterModel` with a head.
         packer: `TextPacker` as in training.
         folder: Path of the folder to write. An existing folder is replaced.
         precision: `"float32"` (default) for `model.xml`. `"int8"` writes
-            `model_int8.xml`, with weights in
-            int8; OpenVINO quantizes activations in each batch.
+            `model_int8.xml`, with weights in int8; OpenVINO quantizes
+            activations in each batch.
         rows: Rows of texts to compare on, as a list of dicts; the first 200 are
             used. Defaults to built-in English sentences.
         text_fields: Names of the rows' texts.
@@ -135,7 +136,7 @@ def _export(
                 texts.checked(model, packer),
                 precision,
             )
-            # Again, with the metadata.
+            # Write the file again, with the quality in its metadata.
             openvino_file.add_facts(converted, facts)
             openvino_file.write(converted, quantized)
             openvino_file.remove(path)

@@ -40,7 +40,7 @@ def check(
             dict of outputs, named as in `token_outputs`.
         model: `AdapterModel` with a head.
         batches: Features to compare on, such as `random_batches` yields.
-        what: Words for the file in an error, such as "ONNX file".
+        what: What an error message calls the file, such as "ONNX file".
 
     Raises:
         AdapterError: If an output differs by more than 1e-4.

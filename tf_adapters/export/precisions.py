@@ -13,7 +13,7 @@ OF_FORMAT = {
 
 
 def check(precision: object, form: str) -> None:
-    """Raises a `ConfigError` if a format does not have a precision.
+    """Raises a `ConfigError` if files of a format cannot have a precision.
 
     Args:
         precision: Value to check.

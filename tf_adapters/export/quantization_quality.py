@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
     Run = Callable[[dict[str, np.ndarray]], Mapping[str, Any]]
 
-# A file below this is not written.
+# A file with a smaller share of equal predictions, or of explained variance, is
+# not written.
 LEAST_EQUAL = 0.9
 LEAST_EXPLAINED = 0.8
-# Logits of choices that a question does not have are lower.
+# The logits of padding choices are lower.
 _LOWEST = -1e6
 
 
@@ -54,8 +55,8 @@ class Quality:
     def check(self, precision: str) -> None:
         """Raises an `AdapterError` if the quality is too low.
 
-        Heads with predictions need 90% equal ones. Other heads need 80% of the
-        variance.
+        If the head predicts classes or choices, 90% of them must be equal.
+        Otherwise, 80% of the variance must be explained.
 
         Args:
             precision: Precision of the file, for the message.
@@ -133,7 +134,10 @@ def compare(
 
 
 def _explained(expected: np.ndarray, found: np.ndarray) -> float:
-    """Returns the share of explained variance; 0 if there is no variance."""
+    """Returns the share of the variance of `expected` that `found` explains.
+
+    The share is 0 if there is no variance.
+    """
     is_there = expected > _LOWEST  # False for NaN.
     means = np.mean(expected, axis=0, where=is_there)
     total = np.sum((expected - means) ** 2, where=is_there)
@@ -142,9 +146,10 @@ def _explained(expected: np.ndarray, found: np.ndarray) -> float:
 
 
 def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Joins batches as rows of columns, NaN where a row has fewer than others.
+    """Joins the outputs of batches in one array `(rows, widest output)`.
 
-    Questions may have different numbers of choices.
+    Narrower rows are padded with NaN: batches of questions may have different
+    numbers of choices.
     """
     rows = [part.reshape(len(part), -1) for part in parts]
     width = max(part.shape[1] for part in rows)
@@ -161,13 +166,19 @@ def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _rows(head: Head, outputs: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Returns the outputs of all rows, or of all tokens."""
+    """Returns one output for each row or, if the head has them, each token.
+
+    Tokens of padding are dropped.
+    """
     is_of_tokens = head.is_of_tokens and outputs.shape[:2] == mask.shape
     return outputs[mask.astype(bool)] if is_of_tokens else outputs
 
 
 def _predictions(head: Head, outputs: np.ndarray) -> np.ndarray | None:
-    """Returns the predicted classes or choices, or `None` for other heads."""
+    """Returns the predicted classes or choices as integers.
+
+    Returns `None` if the head predicts something else.
+    """
     if head.is_of_tokens:
         return outputs.argmax(axis=-1) if head.labels else None
     if head.signature not in ("text", "windows", "choice"):

@@ -2,7 +2,7 @@
 
 Lookups and oneDNN's kernels do not check their inputs. Wrong shapes may be
 broadcast, read beyond the end of a tensor, or crash the server. With these
-checks, a request fails with a one-sentence error.
+checks, an invalid request fails with a one-sentence error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def check_packer(packer: Packer, encoder: AdaptedEncoder) -> None:
     """Raises a `UserError` if a packer's inputs are too long for an encoder.
 
-    Otherwise the server would fail on every long text.
+    Without this check, the server would fail on every long text.
 
     Args:
         packer: `TextPacker`.
@@ -44,7 +44,7 @@ def check_packer(packer: Packer, encoder: AdaptedEncoder) -> None:
 def checked_texts(
     names: Sequence[str], texts: Sequence[Tensor]
 ) -> list[Tensor]:
-    """Returns texts, after the graph has checked that batch sizes agree.
+    """Returns texts, and adds a check to the graph that batch sizes agree.
 
     Args:
         names: Names of the inputs.
@@ -58,7 +58,7 @@ def checked_texts(
 def checked_tokens(
     names: Sequence[str], values: Sequence[Tensor], encoder: AdaptedEncoder
 ) -> dict[str, Tensor]:
-    """Returns a dict of features, with checks as operations of the graph.
+    """Returns a dict of features, and adds checks of them to the graph.
 
     Args:
         names: Names of the inputs.
@@ -83,9 +83,10 @@ def checked_tokens(
 
 
 def with_choices(choices: Tensor) -> Tensor:
-    """Returns strings `(batch, choices)` after a check that there is a choice.
+    """Returns `choices`, and adds a check to the graph that there is a choice.
 
-    Without choices, the most likely one is undefined.
+    Without choices, the most likely one is undefined. `choices` are strings
+    `(batch, choices)`.
     """
     shape = tf.shape(choices)
     said = ["Expected at least one choice. Received choices of shape:", shape]

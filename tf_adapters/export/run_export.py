@@ -1,4 +1,4 @@
-"""Exports a run in a format of files that take token ids."""
+"""Exports a run as a file that takes token ids, such as an ONNX file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def export(
     precision: str,
     write: Write,
 ) -> Path:
-    """Writes a run's model, which is checked on the run's validation rows.
+    """Writes a run's model to a file, and checks it on the validation rows.
 
     Args:
         config: `Config` of the run. Its distribution strategy and its precision
@@ -38,8 +38,8 @@ def export(
         model_dir: Path of the run folder.
         form: Format, a key of `precisions.OF_FORMAT`.
         precision: Precision of the weights in the file.
-        write: Function of the model, its packer, the folder to write, the
-            precision and the texts to check on.
+        write: Function that writes the file. It takes the model, its packer,
+            the folder to write, the precision and the `CheckTexts`.
 
     Returns:
         Path of the folder, `<model_dir>/<form>/<task>`, or

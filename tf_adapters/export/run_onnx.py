@@ -3,10 +3,10 @@
     python run.py "a fine film"
     python run.py "a man sleeps" "someone is asleep"
 
-A pair or triple is several arguments; a question is followed by its choices; a
-sentence to be tagged has spaces between its words. Needs onnxruntime,
-tokenizers and numpy. `tf_adapters` copies this file next to an exported model;
-it does not import it.
+Pass each text of a pair or triple as an argument, and choices after their
+question. A sentence to be tagged needs spaces between its words. Needs
+onnxruntime, tokenizers and numpy. `tf_adapters` copies this file next to an
+exported model. This file does not import `tf_adapters`.
 """
 
 import json
@@ -49,7 +49,7 @@ def text_rows(
     head: dict[str, Any],
     texts: list[str],
 ) -> list[Row]:
-    """Returns the sequences that the model reads for the texts."""
+    """Returns the token ids and segment ids of each sequence to run."""
     if head.get("windows", 1) > 1:
         return window_rows(tokenizer, int(metadata["max_length"]), head, *texts)
     inputs = [texts]
@@ -80,7 +80,7 @@ def window_rows(
 
 
 def with_choice(question: str, choice: str, blank: str) -> list[str]:
-    """Returns the two texts of a choice."""
+    """Returns the two texts that the model reads for a choice."""
     if not blank:
         return [question, choice]
     before, _, after = question.partition(blank)
@@ -88,7 +88,7 @@ def with_choice(question: str, choice: str, blank: str) -> list[str]:
 
 
 def arrays(rows: list[Row], pad: int) -> dict[str, np.ndarray]:
-    """Returns padded features of sequences."""
+    """Returns a dict of features, in which sequences are padded with `pad`."""
     length = max(len(ids) for ids, _ in rows)
     spaces = [length - len(ids) for ids, _ in rows]
     pairs = list(zip(rows, spaces, strict=True))
@@ -103,7 +103,10 @@ def arrays(rows: list[Row], pad: int) -> dict[str, np.ndarray]:
 def run(
     session: onnxruntime.InferenceSession, features: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Returns the outputs; several sequences may belong to one row."""
+    """Returns a dict from the name of an output to its array.
+
+    If the model reads several sequences for a row, all of them are one row.
+    """
     feed = {}
     for value in session.get_inputs():
         array = features[value.name]
@@ -138,7 +141,7 @@ def answer(
 
 
 def chosen(logits: np.ndarray, choices: list[str]) -> dict[str, Any]:
-    """Returns the answer to a question."""
+    """Returns the most likely choice, and the probabilities of all choices."""
     place = int(np.argmax(logits))
     scores = np.exp(logits - logits.max())
     return {
@@ -149,7 +152,10 @@ def chosen(logits: np.ndarray, choices: list[str]) -> dict[str, Any]:
 
 
 def compared(vectors: np.ndarray) -> dict[str, Any]:
-    """Returns the vector of one text, or cosines with the first text."""
+    """Returns the vector of a single text.
+
+    With several texts, returns the cosines of the first and the others.
+    """
     if len(vectors) == 1:
         return {"vector": np.round(vectors[0].astype("float64"), 6).tolist()}
     names = ("score", "negative_score")
@@ -164,7 +170,10 @@ def tags(
     pad: int,
     words: list[str],
 ) -> dict[str, Any]:
-    """Returns a tag for each word; a long sentence is cut between words."""
+    """Returns a dict with a tag for each word.
+
+    A long sentence is split between words into several sequences.
+    """
     start, end = tokenizer.encode("").ids
     tokenizer.no_truncation()
     room = int(metadata["max_length"]) - 2

@@ -3,7 +3,7 @@
     python run.py --task=sst2 "a fine film"
 
 Needs onnxruntime, tokenizers and numpy. `tf_adapters` copies this file next to
-an exported model; it does not import it.
+an exported model. This file does not import `tf_adapters`.
 """
 
 import argparse

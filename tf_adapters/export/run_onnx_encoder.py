@@ -4,7 +4,7 @@
 
 The adapter is a folder with `adapter_config.json` and `adapter.safetensors`.
 Needs onnxruntime, tokenizers, safetensors and numpy. `tf_adapters` copies this
-file next to an exported encoder; it does not import it.
+file next to an exported encoder. This file does not import `tf_adapters`.
 """
 
 import argparse
@@ -23,7 +23,7 @@ FOLDER = Path(__file__).resolve().parent
 
 def main(adapter: Path, texts: list[str]) -> None:
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3  # Not a warning for each optional input.
+    options.log_severity_level = 3  # Avoid a warning for each optional input.
     session = onnxruntime.InferenceSession(
         str(FOLDER / "encoder.onnx"), options
     )
@@ -66,12 +66,15 @@ def check(config: dict[str, Any], metadata: dict[str, str]) -> None:
 def filled(
     weights: dict[str, np.ndarray], shapes: dict[str, list[int | str]]
 ) -> dict[str, np.ndarray]:
-    """Fills up the bottlenecks of a narrower adapter with zeros."""
+    """Pads the weights of an adapter with zeros to the shapes of the inputs.
+
+    Only a bottleneck that is narrower than the file's needs padding.
+    """
     if weights.keys() != shapes.keys():
         names = ", ".join(sorted(weights.keys() ^ shapes.keys()))
         sys.exit(f"The adapter and the file do not both have {names}.")
     for name, value in weights.items():
-        # A size that is not a number may be any.
+        # An input takes any size along an axis that has a name as its size.
         sizes = zip(shapes[name], value.shape, strict=True)
         missing = [0 if isinstance(s, str) else s - has for s, has in sizes]
         if min(missing) < 0:

@@ -175,8 +175,8 @@ def _next_version(folder: Path) -> tuple[Path, Path]:
         Path of the temporary folder, and the path to move it to when it is
         complete.
     """
-    # TensorFlow would make it too, but without raising an `OSError`, from which
-    # commands report the path.
+    # TensorFlow would make the folder too, but without an `OSError` on failure.
+    # From an `OSError`, commands report the path.
     folder.mkdir(parents=True, exist_ok=True)
     number = max(serving.versions(folder), default=0) + 1
     while os.path.lexists(folder / str(number)):
@@ -189,7 +189,7 @@ def _next_version(folder: Path) -> tuple[Path, Path]:
 def _trace(
     model: AdapterModel, packer: TextPacker, text_fields: Sequence[str]
 ) -> tuple[tf.Module, dict[str, tf.types.experimental.ConcreteFunction]]:
-    """Returns the module to save, and a dict of its signatures."""
+    """Returns the module to save, and a dict from signature to function."""
     kind = signatures.signatures_of_head(model.head)
     module = tf.Module()
     token_function = kind.token_function(model, packer)
@@ -244,7 +244,7 @@ def _warmup_requests(
     functions: dict[str, tf.types.experimental.ConcreteFunction],
     inputs: list[dict[str, Any]],
 ) -> list[Message]:
-    """Returns a request for each pair of an input dict and a signature."""
+    """Returns a warm-up request for each signature and each of `inputs`."""
     return [
         serving.predict_request(
             name,
@@ -267,7 +267,7 @@ def _description(
     packer: TextPacker,
     functions: dict[str, tf.types.experimental.ConcreteFunction],
 ) -> dict[str, Any]:
-    """Returns the model's description for clients."""
+    """Returns the dict that describes the model to clients."""
     return {
         "task": name,
         "labels": list(model.head.labels),

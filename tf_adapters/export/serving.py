@@ -2,7 +2,7 @@
 
 `assets.extra/tf_serving_warmup_requests` in a version's folder holds requests
 that the server answers before it accepts others. `models.config`, in the folder
-above all models, lists them. Layout and limits: tensorflow/serving,
+above all models, lists the models. Layout and limits: tensorflow/serving,
 tensorflow_serving/g3doc/{saved_model_warmup,serving_config}.md.
 """
 
@@ -41,7 +41,7 @@ CONFIG_FILE = "models.config"
 def predict_request(
     model_name: str, signature_name: str, inputs: Mapping[str, Any]
 ) -> Message:
-    """Returns a `PredictRequest`.
+    """Returns a `PredictRequest`, which asks a server for a model's answer.
 
     Args:
         model_name: Name under which the model is served.

@@ -1,4 +1,4 @@
-"""Names and shapes of the inputs of a SavedModel."""
+"""Traces the functions of a SavedModel with names and shapes of inputs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def text_function(
     """Returns a traced function from texts to an answer.
 
     Args:
-        function: Function of string tensors `(batch,)` that returns a dict.
+        function: Function to trace, from string tensors `(batch,)` to a dict.
         names: Names of its inputs, in order.
         last_rank: Number of dimensions of the last input. Default: 1.
     """
@@ -83,11 +83,11 @@ def features_function(
     function: Callable[[dict[str, Tensor]], dict[str, Tensor]],
     rank: int = 2,
 ) -> tf.types.experimental.ConcreteFunction:
-    """Returns a traced function of token ids.
+    """Returns a traced function of token ids and the other features.
 
     Args:
         model: `AdapterModel`. Its backbone determines the inputs.
-        function: Function of a dict of features that returns a dict.
+        function: Function to trace, from a dict of features to a dict.
         rank: Number of dimensions of the inputs. Default: 2.
     """
     names = ["token_ids", "padding_mask"]

@@ -38,7 +38,7 @@ _MODULES = {
 
 
 def signatures_of_head(head: Head | None) -> ModuleType:
-    """Returns the module for a head.
+    """Returns the module that defines the signatures of a head.
 
     Raises:
         UserError: If models with this head cannot be exported.

@@ -23,15 +23,16 @@ if TYPE_CHECKING:
 def load(
     folders: Sequence[str | os.PathLike[str]], precision: str | None = None
 ) -> tuple[BankModel, TextPacker, list[Task]]:
-    """Returns runs as one bank, their packer, and the task of each member.
+    """Loads the adapters of several runs as one `BankModel`.
 
-    The bank's encoder is freshly loaded, and nothing else uses it.
+    Returns the bank, its packer, and the task of each member. The bank's
+    encoder is freshly loaded, and nothing else uses it.
 
     Args:
         folders: List of run folders. They must have the same encoder and
             `max_length`, and different tasks.
-        precision: Precision of the encoder. `None` (default) is that of the
-            runs, which must be the same.
+        precision: Precision of the encoder. `None` (default) is the precision
+            of the runs, which must then be the same for all.
 
     Raises:
         AdapterError: If the runs do not fit together.

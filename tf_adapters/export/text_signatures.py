@@ -1,11 +1,12 @@
 """Signatures of a classification or regression model.
 
 `serving_default` takes a string tensor `(batch,)` for each of the task's text
-fields, named as in `input_names`. For classification, the answer has `label`
-(string), `label_id` (int32) and `probabilities` (float32, `(batch, classes)`).
-With several classes for each text, it has `probabilities` and `is_predicted`
-(bool, `(batch, classes)`). For regression, it has `score` (float32). These are
-the outputs of the head's `answer`, with class names added to class ids.
+fields, with the names that `signature_inputs.input_names` returns. For
+classification, the answer has `label` (string), `label_id` (int32) and
+`probabilities` (float32, `(batch, classes)`). With several classes for each
+text, the answer has `probabilities` and `is_predicted` (bool, `(batch,
+classes)`). For regression, it has `score` (float32). These are the outputs of
+the head's `answer`, with class names added to class ids.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def token_function(
 
 
 def answer(head: Head, outputs: Tensor) -> dict[str, Tensor]:
-    """Returns the answer to a client, computed from the head's outputs."""
+    """Returns the dict that a client gets, from the head's outputs."""
     found = head.answer(tf.cast(outputs, tf.float32))
     names = {
         key.removesuffix("_id"): tf.gather(tf.constant(head.labels), ids)

@@ -32,7 +32,7 @@ def check_model(model: object, function: str) -> None:
 
     Args:
         model: Value to check.
-        function: Name of the function that the caller gave it to.
+        function: Name of the public function that received the value.
     """
     if not isinstance(model, AdapterModel) or model.head is None:
         raise UserError(
@@ -45,7 +45,7 @@ def check_model(model: object, function: str) -> None:
 def compute(
     model: AdapterModel, features: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Returns the float32 outputs that a file of the model should have."""
+    """Returns the float32 outputs that the exported file should give."""
     outputs = ops.cast(model(features, training=False), "float32")
     name = "logits" if model.head.gives_logits else "outputs"
     answer = model.head.answer(outputs) if _is_of_texts(model.head) else {}
@@ -76,7 +76,7 @@ def graph(
 
 
 def facts(model: AdapterModel, packer: Packer) -> dict[str, str]:
-    """Returns what a caller of the file needs to know, for its metadata."""
+    """Returns the metadata of the file as a dict from name to text."""
     head = model.head
     return {
         "head": json.dumps(heads.to_config(head)),
@@ -99,7 +99,7 @@ def input_facts(encoder: Encoder, packer: Packer) -> dict[str, str]:
 
 
 def _word_facts(packer: Packer) -> dict[str, str]:
-    """Returns how single words are tokenized."""
+    """Returns the metadata that are needed to tokenize single words."""
     return {
         "word_prefix": words.word_prefix(packer.tokenizer),
         "unknown_id": str(words.unknown_id(packer.tokenizer)),

@@ -1,8 +1,8 @@
 """Writes a packer as `tokenizer.json`, which the library `tokenizers` reads.
 
-The encoder's own `tokenizer.json` is taken, or a tokenizer is made from its
-vocabulary. Either must give the packer's token ids for 1,000 odd texts. As in
-the packer, special tokens in a text are plain text, and NUL is ignored.
+The encoder's own `tokenizer.json` is used, or a tokenizer is made from its
+vocabulary. Either must give the packer's token ids for 1,000 unusual texts. As
+in the packer, special tokens in a text are plain text, and NUL is ignored.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ def write(packer: Packer, folder: Path, encoder: Path | None = None) -> bool:
 def _candidates(
     packer: Packer, encoder: Path | None
 ) -> Iterator[tokenizers.Tokenizer]:
-    """Yields tokenizers without special tokens that may suit the packer."""
+    """Yields tokenizers that may give the packer's token ids.
+
+    To these tokenizers, special tokens in a text are plain text.
+    """
     if hasattr(packer.tokenizer, "to_json"):
         yield _plain(packer.tokenizer.to_json())
         return
@@ -82,7 +85,10 @@ def _candidates(
 
 
 def _plain(content: str) -> tokenizers.Tokenizer:
-    """Returns a stored tokenizer, to which special tokens are plain text."""
+    """Returns a tokenizer from the JSON text of a `tokenizer.json`.
+
+    To this tokenizer, special tokens in a text are plain text.
+    """
     values = json.loads(content)
     values["added_tokens"] = [
         token for token in values["added_tokens"] if not token["special"]
@@ -95,10 +101,10 @@ def _plain(content: str) -> tokenizers.Tokenizer:
 
 
 def _gives_ids_of(packer: Packer, tokenizer: tokenizers.Tokenizer) -> bool:
-    """Returns whether a tokenizer gives the packer's ids for odd texts.
+    """Returns whether a tokenizer gives the packer's ids for unusual texts.
 
-    If a word can be cut into the same pieces in several orders, they are
-    equally likely to a unigram model, and either order is right.
+    If a word can be cut into the same pieces in several orders, a unigram model
+    finds them equally likely, and any order is right.
     """
     texts = odd_texts.make()
     found = tokenizer.encode_batch(texts, add_special_tokens=False)
@@ -111,7 +117,7 @@ def _gives_ids_of(packer: Packer, tokenizer: tokenizers.Tokenizer) -> bool:
 
 
 def _frame(tokenizer: tokenizers.Tokenizer, packer: Packer) -> None:
-    """Adds the packer's special tokens, truncation and padding."""
+    """Gives a tokenizer the packer's special tokens, truncation and padding."""
     special = packer.special_tokens
     start, end, *separators = (
         token_name(tokenizer, token_id)

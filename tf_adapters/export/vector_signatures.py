@@ -1,8 +1,8 @@
 """Signatures of a model that turns texts into vectors.
 
 `encode` takes `text`, a string tensor `(batch,)`, and returns `vector`, float32
-`(batch, width)`. `token_ids` takes tensors `(batch, tokens)` and returns the
-same.
+`(batch, width)`. `token_ids` takes tensors `(batch, tokens)` and also returns
+`vector`.
 
 `serving_default` takes a string tensor `(batch,)` for each of the task's text
 fields. If a row has two or three texts, they are compared: the answer has
@@ -46,7 +46,7 @@ def text_function(
 def further_functions(
     model: AdapterModel, packer: TextPacker
 ) -> dict[str, tf.types.experimental.ConcreteFunction]:
-    """Returns a dict with the traced function from texts to vectors."""
+    """Returns a dict with `encode`, a traced function from texts to vectors."""
 
     def from_texts(texts: Tensor) -> dict[str, Tensor]:
         return _answer(model, _features(packer, [texts]))
@@ -76,7 +76,10 @@ def _answer(
 
 
 def _features(packer: TextPacker, texts: Sequence[Tensor]) -> dict[str, Tensor]:
-    """Returns features `(batch, texts, tokens)` of the texts of each row."""
+    """Returns features `(batch, texts, tokens)`.
+
+    `texts` has a string tensor `(batch,)` for each text of a row.
+    """
     features = packer(tf.reshape(tf.stack(texts, axis=1), [-1]))
     rows, count = tf.shape(texts[0])[0], len(texts)
     return {

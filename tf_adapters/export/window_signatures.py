@@ -1,8 +1,8 @@
 """Signatures of a model that reads a long text in windows.
 
-Inputs and outputs are those of `text_signatures`, but there is always one text,
-not a pair. `serving_default` splits it into windows. `token_ids` takes tensors
-`(batch, windows, tokens)` and ignores windows without tokens.
+Inputs and outputs are those of `text_signatures`, but a row always has one
+text, not a pair. `serving_default` splits the text into windows. `token_ids`
+takes tensors `(batch, windows, tokens)` and ignores windows without tokens.
 """
 
 from __future__ import annotations

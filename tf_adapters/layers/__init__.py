@@ -1,7 +1,9 @@
 """Keras layers with the computations of the methods.
 
-Keras derives a layer's configuration from the arguments of its constructor.
-Slots whose constructors take layers derive from `SlotGivenLayers` instead.
+A slot is a layer that a method attaches to an encoder. Keras derives a layer's
+configuration from the arguments of its constructor, but only if they are plain
+values. Slots whose constructors take layers are subclasses of
+`SlotGivenLayers`.
 """
 
 from tf_adapters.layers.adapter_bias import TokenWeight

@@ -19,9 +19,9 @@ _USES_ERFC = contextvars.ContextVar("uses_erfc", default=False)
 
 @contextlib.contextmanager
 def with_erfc() -> Iterator[None]:
-    """Lets `gelu` use Keras's formula, with erfc, within a `with` statement.
+    """Context manager in which `gelu` uses Keras's formula, with erfc.
 
-    The converter to LiteRT, which has no erf, recognizes it as GELU.
+    LiteRT has no erf, but its converter recognizes this formula as GELU.
     """
     token = _USES_ERFC.set(True)
     try:
@@ -34,8 +34,8 @@ def gelu(x: Tensor) -> Tensor:
     """Computes the Gaussian error linear unit in its exact form, `x Phi(x)`.
 
     The operations, with erf, are in the order that TensorFlow's graph optimizer
-    recognizes and fuses into the preceding matrix product. Keras's GELU uses
-    erfc, which is not fused.
+    recognizes and fuses into the preceding matrix multiplication. Keras's GELU
+    uses erfc, which is not fused.
     """
     if _USES_ERFC.get():
         return _in_float32(lambda x: ops.gelu(x, approximate=False), x)
@@ -64,9 +64,9 @@ def gated(activation: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
 def _in_float32(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """Computes a function in float32 if `x` is in half precision.
 
-    The result has the type of `x`. Both forms of GELU cancel numbers close to 1
-    in their lower tail: in bfloat16, their values would be 25 % off at -2.8,
-    and 0 below -3.1.
+    The result has the type of `x`. In their lower tail, both forms of GELU add
+    1 to a number close to -1. In bfloat16, their values would be 25 % off at
+    -2.8, and 0 below -3.1.
     """
     if keras.backend.standardize_dtype(x.dtype) not in HALF:
         return function(x)

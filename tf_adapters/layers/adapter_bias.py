@@ -39,13 +39,13 @@ class Vector(Float32Layer):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class TokenWeight(Float32Layer):
-    """The linear layer `L_alpha`, which maps each token to one number.
+    """AdapterBias's linear layer `L_alpha`, which maps each token to a number.
 
     Args:
         input_width: Integer. Width of the input.
         gates: Dict of keyword arguments of `HardConcreteGates` except `shape`,
-            or `None` (default) for no gates. With gates, each weight of the
-            kernel and the bias has one.
+            or `None` (default) for no gates. If set, each weight of the kernel
+            and the bias has a gate.
         **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
@@ -90,7 +90,7 @@ class TokenWeight(Float32Layer):
     def gated_weights(
         self, seeds: "StatelessSeeds | None" = None
     ) -> tuple[Tensor, Tensor]:
-        """Returns kernel and bias, each times its gates if there are any."""
+        """Returns kernel and bias, multiplied by their gates, if any."""
         if self.gates is None:
             return self.kernel, self.bias
         gates = ops.cast(self.gates.call(seeds), self.kernel.dtype)

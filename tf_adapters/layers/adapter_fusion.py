@@ -36,9 +36,9 @@ class AdapterFusion(Float32Layer):
     `a_n . U_n^T g + b_n . g` with `g = K^T q`, and the sum is one product of
     all `p_n a_n` with all `U_n`. Memory therefore grows with `N m` instead of
     `N d`. In addition to the adapters, each token costs three products with
-    matrices of shape `(d, d)`, for any `N`. In training, and in float32 also if
-    there are more tokens than the `N m` units, the weights are multiplied with
-    each other first, and a token costs none of these products.
+    matrices of shape `(d, d)`, for any `N`. In training, the weights are
+    multiplied with each other first, and a token costs none of these products.
+    Evaluation in float32 does the same if there are more than `N m` tokens.
 
     The adapters' weights are frozen. The fusion trains `3 d^2 + d` weights, or
     `2 d^2 + d` if `value` is `"static"`.
@@ -58,9 +58,9 @@ class AdapterFusion(Float32Layer):
 
     Call arguments:
         inputs: `(batch, tokens, d)`. Input of the adapters and the query.
-        chosen: Indices of the adapters to use, integers of shape `(k,)`.
-            `None` (default) uses all. The others are not computed.
-        training: Boolean. Affects only the order of the products.
+        chosen: Indices of the adapters to use, integers of shape `(k,)`. Other
+            adapters are not computed. `None` (default) uses all.
+        training: Boolean. Affects only the order of the multiplications.
 
     Returns:
         `fused` of shape `(batch, tokens, d)` and the weights `p` of shape
@@ -217,7 +217,7 @@ class AdapterFusion(Float32Layer):
     def _weights(
         self, activation: Tensor, seen: Tensor, biases: Tensor
     ) -> Tensor:
-        """Returns `p` from `a_n`, `U_n^T g` and `b_n . g`."""
+        """Returns the weights `p`, from `a_n`, `U_n^T g` and `b_n . g`."""
         products = self._by_adapter(activation * seen)
         return softmax(ops.sum(products, axis=-1) + biases)
 

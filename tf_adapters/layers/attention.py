@@ -14,8 +14,8 @@ from tf_adapters.layers.stateless_seeds import dropout
 def softmax(logits: Tensor) -> Tensor:
     """Computes the softmax over the last axis in float32.
 
-    The result has the type of `logits`. In bfloat16, the sum would lose terms
-    of less than about 1/250 of it.
+    The result has the type of `logits`. A sum in bfloat16 would lose terms that
+    are smaller than about 1/250 of the sum.
     """
     dtype = logits.dtype
     return ops.cast(ops.softmax(ops.cast(logits, "float32")), dtype)
@@ -25,7 +25,7 @@ class NoPositions:
     """Leaves attention unchanged, for encoders with position embeddings.
 
     If an encoder handles positions in attention instead, it gives each of its
-    blocks a Keras layer with this method.
+    blocks a Keras layer with a method `relate`.
     """
 
     def relate(

@@ -1,4 +1,4 @@
-"""Several slots at one place: applied in sequence, or averaged."""
+"""Slots that combine several slots at one place, in sequence or averaged."""
 
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ class StackSlot(SlotGivenLayers):
     """Slot that applies several slots in sequence.
 
     Args:
-        members: List of `Slot`s that map `x` to `x'` and also return probes.
+        members: List of `Slot`s. Each returns `x'` and a dict of probes.
         **kwargs: See `keras.layers.Layer`.
     """
 
@@ -47,10 +47,10 @@ class AverageSlot(StackSlot):
     """Slot that computes `own_weight x + sum_i w_i slot_i(x)`.
 
     Args:
-        members: List of `Slot`s that map `x` to `x'` and also return probes.
+        members: List of `Slot`s. Each returns `x'` and a dict of probes.
         weights_of_members: List with the weight `w_i` of each member.
-        own_weight: Weight of `x` itself, which stands for members without a
-            slot at this place. Defaults to 0.
+        own_weight: Weight of `x` itself: the sum of the weights of adapters
+            that have no slot at this place. Defaults to 0.
         **kwargs: See `keras.layers.Layer`.
     """
 

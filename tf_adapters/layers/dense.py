@@ -14,7 +14,7 @@ _KEEPS_TOKENS = contextvars.ContextVar("keeps_tokens", default=False)
 
 @contextlib.contextmanager
 def without_flattening() -> Iterator[None]:
-    """Stops `dense` from flattening the tokens, within a `with` statement.
+    """Context manager in which `dense` does not flatten the tokens.
 
     Converters of graphs to other formats cannot follow the reshaping of a
     tensor whose batch size and length are unknown.
@@ -36,8 +36,9 @@ def dense(
 
     The tokens are flattened first, because TensorFlow multiplies two matrices
     twice as fast as a rank-3 and a rank-2 tensor on a CPU. They are reshaped
-    only after the activation, because TensorFlow fuses product, bias and
-    activation into one kernel if they follow each other directly.
+    only after the activation, because TensorFlow fuses the multiplication, the
+    bias and the activation into one operation if they follow each other
+    directly.
 
     Args:
         x: Float tensor of shape `(..., d)`.

@@ -1,4 +1,4 @@
-"""A gate that scales what a method adds to a text."""
+"""A gate for each text, which scales the changes that a method makes."""
 
 from collections.abc import Sequence
 import math

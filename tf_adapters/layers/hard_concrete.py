@@ -25,12 +25,12 @@ class HardConcreteGates(Float32Layer):
     In evaluation, the gate is deterministic, with `s = sigmoid(log_alpha)`. The
     expected number of open gates is
     `sum sigmoid(log_alpha - temperature log(-stretch_low / stretch_high))`
-    (Louizos et al. 2018, arXiv:1712.01312, equations 10 to 13; the AdapterBias
-    paper follows it in section 3.2.2).
+    (Louizos et al. 2018, arXiv:1712.01312, equations 10 to 13; used by the
+    AdapterBias paper in section 3.2.2).
 
     With the default settings and `log_alpha = 0`, a gate is open with
     probability 0.83, and the deterministic gate is 0.5. Only training closes
-    it.
+    gates.
 
     Args:
         shape: Shape of the gated weights.
@@ -39,8 +39,8 @@ class HardConcreteGates(Float32Layer):
         stretch_high: Float greater than 1. Defaults to 1.1.
         learning_rate_multiplier: Positive float. The layer stores
             `log_alpha / multiplier`, so an optimizer like Adam changes
-            `log_alpha` that much faster. With a learning rate of 1e-3 and a
-            multiplier of 1 (default), it would need 2,400 steps to close a
+            `log_alpha` faster by this factor. With a learning rate of 1e-3 and
+            a multiplier of 1 (default), Adam would need 2,400 steps to close a
             gate.
         initial_log_alpha: Float. Initial logit of all gates. Defaults to 0.
         **kwargs: See `keras.layers.Layer`.

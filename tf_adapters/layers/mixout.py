@@ -69,7 +69,7 @@ class Mixout(Float32Layer):
         )
 
     def start_from(self, value: Tensor) -> None:
-        """Sets the initial value of the kernel."""
+        """Sets the initial value of the kernel, with which mixout mixes it."""
         self.initial.assign(value)
 
     def call(

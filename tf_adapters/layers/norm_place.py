@@ -1,7 +1,4 @@
-"""Where a block applies the layer norm of a sublayer, for `AdaptedBlock`.
-
-Let `f` be a sublayer, `s` the slot after it and `h` the vectors that come in.
-"""
+"""Where `AdaptedBlock` applies a layer norm: after a sublayer, or before it."""
 
 from collections.abc import Callable
 
@@ -12,28 +9,34 @@ _AFTER_NORM = ("after_attention_norm", "after_ffn_norm")
 
 
 class PostNorm:
-    """Computes `norm(h + s(f(h)))`, as BERT does."""
+    """Computes `norm(h + slot(sublayer(h)))`, as BERT does.
+
+    `h` are the hidden states before the sublayer.
+    """
 
     places = BLOCK_PLACES
     hint = ""
 
     def read(self, h: Tensor, norm: Callable[[Tensor], Tensor]) -> Tensor:
-        """Returns the input of the sublayer."""
+        """Returns the input of the sublayer, from the hidden states `h`."""
         return h
 
     def write(self, total: Tensor, norm: Callable[[Tensor], Tensor]) -> Tensor:
-        """Returns the new vectors, given the sum of residual and output."""
+        """Returns the new hidden states, from the sum of residual and slot."""
         return norm(total)
 
     def for_slot(
         self, norm: Callable[[Tensor], Tensor]
     ) -> Callable[[Tensor], Tensor]:
-        """Returns the norm that follows the slot, or `None`."""
+        """Returns the norm, because it follows the slot."""
         return norm
 
 
 class PreNorm:
-    """Computes `h + s(f(norm(h)))`, as ModernBERT does."""
+    """Computes `h + slot(sublayer(norm(h)))`, as ModernBERT does.
+
+    `h` are the hidden states before the norm.
+    """
 
     places = tuple(name for name in BLOCK_PLACES if name not in _AFTER_NORM)
     hint = (
@@ -42,15 +45,15 @@ class PreNorm:
     )
 
     def read(self, h: Tensor, norm: Callable[[Tensor], Tensor]) -> Tensor:
-        """Returns the input of the sublayer."""
+        """Returns the input of the sublayer, from the hidden states `h`."""
         return norm(h)
 
     def write(self, total: Tensor, norm: Callable[[Tensor], Tensor]) -> Tensor:
-        """Returns the new vectors, given the sum of residual and output."""
+        """Returns the new hidden states, from the sum of residual and slot."""
         return total
 
     def for_slot(self, norm: Callable[[Tensor], Tensor]) -> None:
-        """Returns the norm that follows the slot, or `None`."""
+        """Returns `None`, because no norm follows the slot."""
         return None
 
 

@@ -15,8 +15,8 @@ def layer_norm(
 
     Args:
         x: Float tensor of shape `(..., d)`.
-        gamma: Scale of shape `(d,)`, or of shape `(batch, 1, d)` with one for
-            each example.
+        gamma: Scale of shape `(d,)`, or scales of shape `(batch, 1, d)`, one
+            for each example.
         beta: Offset of the same shape as `gamma`, or `None` for no offset.
         epsilon: Positive float that is added to the variance.
 

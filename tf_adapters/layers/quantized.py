@@ -1,9 +1,9 @@
 """Reads weights of Keras layers that may be quantized to integers.
 
 Keras stores the integers as the layer's `kernel` or `embeddings`, and the
-scales apart: one for each output (int8), or a scale and a zero point for each
-group of inputs of each output (int4). Two int4 numbers share a byte. They are
-unpacked here with float operations, which every export format has.
+scales separately: one for each output (int8), or a scale and a zero point for
+each group of inputs of each output (int4). Two int4 numbers share a byte. This
+module unpacks them with float operations, which every export format has.
 """
 
 import math
@@ -23,8 +23,8 @@ def is_quantized(variable: Tensor) -> bool:
 def kernel_of(layer: Any, inputs: int) -> Tensor:
     """Returns the kernel of a dense layer as a matrix of floats.
 
-    Gradients flow through the product with it to the layer's input, as through
-    that of a layer with these float weights.
+    If an input is multiplied by this matrix, gradients flow to the input as in
+    a layer with float weights.
 
     Args:
         layer: Built layer with a `kernel`, such as `keras.layers.EinsumDense`.
@@ -64,9 +64,10 @@ def embeddings_of(layer: Any) -> Tensor:
 
 
 def look_up(layer: Any, ids: Tensor) -> Tensor:
-    """Returns the vectors of ids, `layer(ids)`.
+    """Returns the embeddings of ids, as `layer(ids)` does.
 
-    With int4, Keras's layer would unpack its whole table.
+    With int4, only the vectors of `ids` are unpacked. Keras's layer would
+    unpack its whole table.
 
     Args:
         layer: Built `keras.layers.Embedding`.
@@ -88,7 +89,7 @@ def look_up(layer: Any, ids: Tensor) -> Tensor:
 
 
 def _stored(layer: Any, name: str) -> keras.Variable:
-    """Returns a layer's variable, which holds packed numbers."""
+    """Returns the variable `name` of a layer, with packed int4 numbers."""
     return next(v for v in layer.weights if v.name == name)
 
 
@@ -98,7 +99,7 @@ def _unpacked(packed: Tensor, columns: int) -> Tensor:
     Args:
         packed: int8 tensor of shape `(rows, ceil(columns / 2))`. The lower
             half of a byte holds the first of its two numbers.
-        columns: Integer.
+        columns: Integer. Number of columns of the result.
     """
     both = ops.cast(packed, "float32")
     high = ops.floor(both / 16)
@@ -112,7 +113,15 @@ def _unpacked(packed: Tensor, columns: int) -> Tensor:
 def _of_groups(
     values: Tensor, scale: Tensor, zero: Tensor, groups: Tensor, axis: int
 ) -> Tensor:
-    """Returns floats, of integers with one scale and zero point per group."""
+    """Dequantizes integers that have a scale and a zero point per group.
+
+    Args:
+        values: Integers, as a float matrix.
+        scale: Scales of the groups.
+        zero: Zero points of the groups.
+        groups: Index of the group of each entry along `axis`.
+        axis: Axis of `values` that is divided into groups.
+    """
     groups = ops.cast(groups, "int32")
     zero = ops.cast(ops.take(zero, groups, axis=axis), "float32")
     return (values - zero) * ops.take(scale, groups, axis=axis)

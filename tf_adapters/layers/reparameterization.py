@@ -56,7 +56,7 @@ class Reparameterization(Float32Layer):
 
     The layers of the encoder do not change. A forward pass runs in a scope in
     which Keras replaces a variable's value by the value computed here.
-    Gradients flow through the function to the stored weights.
+    Gradients flow through this computation to the stored weights.
 
     A function is a layer that is called as `function.call(value, seeds)`, where
     `value` is the variable's own value, and `seeds` is `StatelessSeeds` in
@@ -68,8 +68,8 @@ class Reparameterization(Float32Layer):
     Args:
         pairs: List of pairs of a variable and its function.
         folds: Function that returns a list of pairs of a kernel and a slot.
-            `slot.folded(kernel)` is the value of the kernel after folding. A
-            forward pass does not use it.
+            `slot.folded(kernel)` is the value that `fold` writes to the kernel.
+            A forward pass does not use this value.
         **kwargs: See `keras.layers.Layer`.
     """
 
@@ -146,7 +146,7 @@ class Reparameterization(Float32Layer):
         )
 
     def fold(self) -> None:
-        """Writes the evaluation values to the variables themselves.
+        """Writes the values that evaluation computes to the variables.
 
         The weights of the functions and slots are set to zero, so a graph that
         was traced earlier does not add them a second time. Graphs that are
@@ -186,8 +186,8 @@ class Reparameterization(Float32Layer):
     def written(self) -> list[keras.Variable]:
         """Returns the variables that `fold` writes.
 
-        Variables and kernels come first, followed by the weights of the
-        functions and slots.
+        The variables and kernels to fold into come first, followed by the
+        weights of the functions and slots.
         """
         pairs = [*self._active(in_training=False), *self._folds()]
         added = {id(v): v for _, layer in pairs for v in layer.weights}
@@ -195,7 +195,10 @@ class Reparameterization(Float32Layer):
 
     @contextlib.contextmanager
     def folded_meanwhile(self) -> Iterator[None]:
-        """Folds for the duration of a `with` block, if not folded already."""
+        """Context manager that folds, and unfolds at the end of the block.
+
+        It has no effect if the weights are folded already.
+        """
         folded_before = self.folded
         self.fold()
         try:

@@ -88,11 +88,10 @@ class Slot(Float32Layer):
         self.has_own_name = kwargs.get("name") is not None
 
     def bank_parts(self) -> "list[Part]":
-        """Returns the weights as parts of a bank.
+        """Returns the slot's weights as a list of `Part`s for a bank.
 
         In a bank, many adapters share a place; see `tf_adapters.layers.banks`.
-        A subclass that does not override this can be used in single models
-        only.
+        Subclasses that do not override this method cannot be used in a bank.
 
         Raises:
             UserError: If a bank cannot hold the slot. The message is the

@@ -64,10 +64,10 @@ class StatelessSeeds(keras.random.SeedGenerator):
         )
 
     def of_step(self) -> "StatelessSeeds":
-        """Returns `StatelessSeeds` for draws that are equal across a step.
+        """Returns `StatelessSeeds` that are the same everywhere in a step.
 
         All layers, on all replicas and in all parts of the batch, draw the same
-        numbers from them.
+        numbers from these seeds.
         """
         last = self._pair(0, self.DRAWS_PER_PASS - 2)
         place = ops.mod(self.seed, self._pair(self.PLACES, 1))
@@ -92,7 +92,7 @@ def pass_seed(run: int | Tensor, place: Tensor, step: Tensor) -> Tensor:
     upper 16 bits of a larger seed add an offset to the second number.
 
     Args:
-        run: Integer from 0 to `MAX_SEED`, or a tensor of it. Seed of the run.
+        run: Seed of the run, an integer or integer tensor from 0 to `MAX_SEED`.
         place: Integer tensor below `MAX_PLACES` that identifies the replica and
             the part of the batch.
         step: Integer tensor of the type of `place`, int64 with TensorFlow.

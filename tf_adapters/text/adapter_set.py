@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tf_adapters.encoders.encoder import Encoder
 
 
-# Name of the model without an adapter that is active within `disabled`.
+# Name of the active model within `disabled`. This model has no adapter.
 DISABLED = "disabled"
 
 
@@ -96,7 +96,8 @@ class AdapterSet:
     def disabled(self) -> Iterator[None]:
         """Activates a model without an adapter within a `with` block.
 
-        The encoder has its original weights; the head is the active adapter's.
+        The encoder has its original weights. The head and its weights are those
+        of the adapter that was active before.
         """
         active = self.model
         self._lend(self._nobody)

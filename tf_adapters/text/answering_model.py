@@ -49,7 +49,7 @@ class AnsweringModel(StandInModel):
         label: str | None = None,
         **options: Any,
     ) -> dict[str, float] | Any:
-        """Returns the loss and the head's metrics on the given data, by name.
+        """Returns a dict of the loss and the head's metrics on the given data.
 
         Args:
             x: See `fit`.
@@ -76,7 +76,7 @@ class AnsweringModel(StandInModel):
         batch_size: int = 32,
         verbose: str | int = 0,
     ) -> dict[str, float]:
-        """Returns the loss and the head's metrics of `TextRows`."""
+        """Returns a dict of the loss and the head's metrics on `TextRows`."""
         return self._predictor(batch_size, verbose).evaluate(rows)
 
     def predict(
@@ -142,7 +142,7 @@ class AnsweringModel(StandInModel):
         text: str | Sequence[str] | None = None,
         pooling: TokenPooling | None = None,
     ) -> np.ndarray:
-        """Returns a vector for each text from the encoder with the adapter.
+        """Computes a vector for each text with the encoder and the adapter.
 
         Heads that make vectors, such as `SentenceVector`, return their vectors.
 

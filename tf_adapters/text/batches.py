@@ -100,7 +100,7 @@ class TextBatches(keras.utils.PyDataset):
         return features, self._targets(batch), self._weights_of(batch)
 
     def features(self, batch: batch_plan.Batch) -> dict[str, np.ndarray]:
-        """Returns the model's inputs for a `Batch`."""
+        """Returns the padded token features of a `Batch`, by name."""
         ids = [self.encoded.token_ids[i] for i in batch.indices]
         features = {
             "token_ids": self._padded(batch, ids, self.encoded.pad_id),
@@ -114,7 +114,11 @@ class TextBatches(keras.utils.PyDataset):
     def _padded(
         self, batch: batch_plan.Batch, rows: list[Any], value: int
     ) -> np.ndarray:
-        """Pads rows, or lists of rows, to one int32 array."""
+        """Returns the rows of a batch as an int32 array, padded with `value`.
+
+        An element of `rows` is a sequence or, for several windows or choices, a
+        list of sequences.
+        """
         length = self._length or _padded_length(batch.length)
         if not isinstance(rows[0], list):
             array = np.full((len(rows), length), value, "int32")
@@ -146,9 +150,10 @@ class TextBatches(keras.utils.PyDataset):
         return self._padded(batch, rows, IGNORED)
 
     def _weights_of(self, batch: batch_plan.Batch) -> np.ndarray:
-        """Returns weights that make Keras's mean over rows a mean over terms.
+        """Returns the weight of the loss of each row in a batch.
 
-        For example, a tagger's row has as many loss terms as words.
+        Keras averages losses over rows. With these weights, it averages over
+        loss terms: a tagger's row has as many terms as words.
         """
         weights = np.ones(len(batch.indices), "float32")
         if self._weights is not None:

@@ -1,7 +1,7 @@
 """Converts a user's texts and labels to columns.
 
-Only this file reads lists, arrays, pairs, tables of pandas and `datasets`, and
-lists of dicts.
+Users may pass lists, arrays, pairs, tables of pandas and `datasets`, and lists
+of dicts. Only this file reads these forms.
 """
 
 from collections.abc import Callable
@@ -222,7 +222,7 @@ def _split(texts: list[Any], fields: tuple[str, ...]) -> dict[str, list[Any]]:
 
 
 def _listed(values: Any) -> list[Any]:
-    """Returns plain Python values of a list, an array, or a series."""
+    """Returns the values of a list, array or series as a plain Python list."""
     return values.tolist() if hasattr(values, "tolist") else list(values)
 
 

@@ -32,7 +32,7 @@ _LEAST_STEPS = 200
 def learning_rate_for(
     method: str, learning_rate: float | str | None = None
 ) -> float:
-    """Returns the learning rate of AdamW.
+    """Returns the learning rate of AdamW for a method.
 
     Args:
         method: Name of a method.

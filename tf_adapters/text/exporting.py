@@ -1,4 +1,7 @@
-"""Exports a text model as a SavedModel that takes texts, or of token ids."""
+"""Exports a text model: to a SavedModel, which takes texts, or to other files.
+
+The other files, such as ONNX files, take token ids.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,8 @@ if TYPE_CHECKING:
     from tf_adapters.text.stored_model import StoredModel
 
 
-# Formats of files that take token ids: a pattern of the main file's name, and
-# what it is called. `export.<format>_model` writes it.
+# From the format of a file that takes token ids to a pattern for the name of
+# its main file, and what messages call it. `export.<format>_model` writes it.
 _TOKEN_FILES = {
     "onnx": ("model*.onnx", "ONNX file"),
     "litert": ("model*.tflite", "LiteRT file"),
@@ -36,11 +39,12 @@ def export_texts(
     precision: str = "float32",
     texts: Any = None,
 ) -> None:
-    """Writes a text model to a path, as `export_model` and others do.
+    """Exports a text model to a path.
 
     Args:
         text_model: `TextModel` with a packer.
-        path: Path of an earlier export, or one that does not exist yet.
+        path: Path that does not exist yet, or path of an earlier export of the
+            same format, which is replaced.
         format: `"tf_saved_model"`, `"onnx"`, `"litert"` or `"openvino"`.
         precision: See `export_onnx`. Not for SavedModels.
         texts: Texts to check a file on, see `rows.rows_of`, or `None` (default)
@@ -78,7 +82,10 @@ def export_texts(
 
 
 def _check_rows(text_model: StoredModel, texts: Any) -> dict[str, Any]:
-    """Returns the arguments of `export_onnx` with the first 200 texts."""
+    """Returns a dict with the arguments of `export_onnx` for checks on texts.
+
+    It holds the first 200 texts, or is empty if `texts` is `None`.
+    """
     if texts is None:
         return {}
     rows = rows_of(texts, None, text_model.head, labeled=False)

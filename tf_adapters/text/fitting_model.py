@@ -47,7 +47,7 @@ class FittingModel(AnsweringModel):
         for any number of texts. A list or table of more than 50,000 rows is
         tokenized one batch at a time, again in each epoch: two million short
         texts took 105 MB in addition to the texts. A `tf.data.Dataset` is never
-        in memory as a whole: two million texts took as much as 100,000.
+        in memory as a whole: two million texts took as much memory as 100,000.
 
         Args:
             x: Texts: a list, an array, a `pandas.Series`; pairs; a table
@@ -144,7 +144,13 @@ class FittingModel(AnsweringModel):
     def _validation(
         self, data: Any, batch_size: int, named: dict[str, Any]
     ) -> Callable[[], dict[str, float]] | None:
-        """Returns a function that evaluates held-out texts, or `None`."""
+        """Returns a function that evaluates the model on held-out texts.
+
+        Args:
+            data: See `validation_data` of `fit`. If `None`, `None` is returned.
+            batch_size: Number of texts per batch of a `tf.data.Dataset`.
+            named: Dict of the arguments `text` and `label` of `fit`.
+        """
         if data is None:
             return None
         if columns.is_dataset(data):

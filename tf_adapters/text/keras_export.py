@@ -1,8 +1,9 @@
 """Exports an adapted model as a `.keras` file that takes texts.
 
-The folder holds `model.keras`, which `tf_adapters.load` and, after `import
-tf_adapters`, `keras.saving.load_model` read; `metadata.json`; and, if the
-library `tokenizers` can tokenize as the model's packer does, `tokenizer.json`.
+The folder holds `model.keras`, `metadata.json` and, if the library `tokenizers`
+can tokenize as the model's packer does, `tokenizer.json`. Load `model.keras`
+with `tf_adapters.load` or, after `import tf_adapters`, with
+`keras.saving.load_model`.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def export_run(config: Config, model_dir: str | os.PathLike[str]) -> Path:
 
 
 def _runner(path: Path) -> parity.Run:
-    """Returns a function that runs a file on a dict of features."""
+    """Returns a function that runs a `.keras` file on a dict of features."""
     model = loading.load(path).adapter_model
 
     def run(features: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

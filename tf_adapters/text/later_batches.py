@@ -69,7 +69,7 @@ class LaterBatches(keras.utils.PyDataset):
         )
 
     def _let_lengths_differ(self) -> None:
-        """Makes the first two batches differ in length, or none of them.
+        """Makes the first two batches differ in length, or no batches.
 
         Keras treats a dimension as constant if it is equal in the first two
         batches. The first batch is therefore padded to the maximum length. If

@@ -42,15 +42,17 @@ def load(
         encoder: Name of the encoder, or an `Encoder` with its `tokenizer`.
             Default: the name of the encoder that the adapter was trained on.
         tokenizer: The tokenizer of an `Encoder`. Default: `None`.
-        dtype: See `load_encoder`. Has no effect with an `Encoder`.
-        quantize: See `load_encoder`. Default: as in training. An adapter that
-            was trained without may be used with it.
+        dtype: See `load_encoder`. Not allowed with an `Encoder`.
+        quantize: See `load_encoder`. Not allowed with an `Encoder`. Default: as
+            in training. An adapter that was trained on an encoder without
+            quantization may be used on the quantized encoder.
         **options: See `TextModel`: `max_length`, `learning_rate` ...
 
     Raises:
         AdapterError: If there is no adapter, it is damaged, or it was trained
             on another encoder.
-        UserError: If the encoder cannot be found.
+        UserError: If the encoder cannot be found, or an argument is given that
+            is not allowed.
 
     Examples:
         >>> model = tf_adapters.TextModel(

@@ -1,4 +1,4 @@
-"""A text model in a `.keras` file: encoder, packer and all adapters.
+"""Stores a text model in a `.keras` file: encoder, packer and all adapters.
 
 Keras saves the active adapter with the encoder's current weights. This module
 saves the other adapters and the encoder's original weights.
@@ -50,7 +50,10 @@ def check_can_be_saved(
 
 
 def config_of_text_model(text_model: TextModel) -> dict[str, Any]:
-    """Returns the configuration for `text_model_from`, as plain values."""
+    """Returns a text model's configuration as a dict of plain values.
+
+    `text_model_from` creates a text model from the configuration.
+    """
     adapters = text_model.adapters
     layer = text_model.preprocessor
     return {
@@ -68,12 +71,12 @@ def config_of_text_model(text_model: TextModel) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Converts tuples to lists, because Keras writes tuples differently."""
+    """Converts tuples in a value to lists: Keras writes tuples differently."""
     return json.loads(json.dumps(value))
 
 
 def text_model_from(cls: type[TextModel], config: dict[str, Any]) -> TextModel:
-    """Returns the text model of a configuration, without its weights.
+    """Creates a text model from its configuration, without its weights.
 
     Args:
         cls: `TextModel`.
@@ -100,7 +103,7 @@ def text_model_from(cls: type[TextModel], config: dict[str, Any]) -> TextModel:
 
 
 def save_weights(text_model: TextModel, store: Any) -> None:
-    """Writes the weights that are not part of the active adapter's model.
+    """Writes the encoder's original weights and the inactive adapters' weights.
 
     Args:
         text_model: `TextModel`.
@@ -118,7 +121,7 @@ def save_weights(text_model: TextModel, store: Any) -> None:
 
 
 def load_weights(text_model: TextModel, store: Any) -> None:
-    """Reads the weights that `save_weights` wrote."""
+    """Reads the weights that `save_weights` wrote, and assigns them."""
     adapters = text_model.adapters
     loaded = adapters.encoder.loaded
     paths = list(loaded.values())

@@ -30,7 +30,8 @@ class PackerLayer(keras.layers.Layer):
 
     Args:
         packer: `Packer`, or `None` (default) for a layer that is being loaded.
-        stored: The entry `stored` of `get_config`, or `None` (default).
+        stored: Settings of the packer to load, the entry `stored` of
+            `get_config`. Or `None` (default).
         **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
@@ -97,7 +98,7 @@ def make_layer(
     preprocessor: Packer | PackerLayer | Literal["auto"] | None,
     max_length: int | None = None,
 ) -> PackerLayer | None:
-    """Returns the `PackerLayer` of a text model, or `None`.
+    """Returns the `PackerLayer` of a text model, or `None` without a packer.
 
     Args:
         tokenizer: See `packers.make_packer`.

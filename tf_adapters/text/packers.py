@@ -28,7 +28,8 @@ def make_packer(
     Args:
         tokenizer: Tokenizer from `load_encoder`, or `None`.
         model: `AdapterModel`.
-        preprocessor: `"auto"`, `None`, or a packer.
+        preprocessor: `"auto"` to make a packer. A packer or `None` is returned
+            unchanged.
         max_length: Maximum length in tokens. The encoder's limit applies if it
             is smaller.
 
@@ -48,7 +49,13 @@ def make_packer(
 
 
 def packer_of(tokenizer: Any, max_length: int, takes_segments: bool) -> Packer:
-    """Returns a `TextPacker`, or a `PythonPacker` without TensorFlow Text."""
+    """Returns a `TextPacker`, or without TensorFlow Text a `PythonPacker`.
+
+    Args:
+        tokenizer: Tokenizer from `load_encoder`.
+        max_length: Maximum length in tokens.
+        takes_segments: Whether the encoder reads segment ids.
+    """
     if not has_tensorflow_text():
         return PythonPacker(tokenizer, max_length, takes_segments)
     from tf_adapters.data.tokens.packing import TextPacker

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def as_method(method: methods.Method | str) -> methods.Method:
-    """Returns a method unchanged, or the method of a named preset."""
+    """Returns `method`, or the `Method` of the preset that it names."""
     if not isinstance(method, str):
         return method
     return methods.from_config(presets.complete({"name": method}))

@@ -1,4 +1,4 @@
-"""Predicts and evaluates rows of texts, one part at a time."""
+"""Predicts and evaluates rows of texts; for most heads, 50,000 at a time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ _LENGTHS = (16, 32, 64, 128, 256, 512)
 
 
 def is_of_texts(head: heads.Head) -> bool:
-    """Returns whether each row is one input whose output has a fixed shape."""
+    """Returns whether a head predicts classes or a number from one sequence.
+
+    It is false for heads that split a long text into windows.
+    """
     kind = KINDS[heads.name_of(head)].label
     if kind not in ("class", "classes", "number"):
         return False
@@ -46,7 +49,7 @@ def metric_names(head: heads.Head) -> list[str]:
 
 
 class Predictor:
-    """Computes the outputs of rows with a given packer and model.
+    """Encodes rows with a packer, and computes a model's outputs for them.
 
     Args:
         model: Keras model that takes token features.
@@ -73,7 +76,10 @@ class Predictor:
     def _parts(
         self, rows: TextRows, labeled: bool = False
     ) -> Iterator[tuple[Examples, list[np.ndarray]]]:
-        """Yields examples and the list of their outputs, one part at a time."""
+        """Splits rows into parts, and yields each part's examples and outputs.
+
+        The outputs are a list with an array for each example.
+        """
         # A ranking compares all labeled rows, so they cannot be split.
         has_parts = self.head.makes_vectors and not labeled
         has_parts = has_parts or is_of_texts(self.head)
@@ -94,7 +100,7 @@ class Predictor:
             )
 
     def outputs(self, rows: TextRows) -> np.ndarray | list[np.ndarray]:
-        """Returns the outputs, as a list of arrays if they are per token."""
+        """Returns the outputs: one array, or a list if they are per token."""
         parts = [outputs for _, outputs in self._parts(rows)]
         return parts[0] if self.head.is_of_tokens else _stacked(parts)
 
@@ -159,7 +165,11 @@ def outputs_of(
 def _groups(
     encoded: Examples, by_length: bool
 ) -> Iterator[tuple[int | None, np.ndarray]]:
-    """Yields each group's common length, or `None`, and example indices."""
+    """Groups examples, and yields the length and the indices of each group.
+
+    If `by_length` is true, examples of similar length form a group, and its
+    length is the longest. Otherwise there is one group, with the length `None`.
+    """
     if not len(encoded):
         return
     everything = np.arange(len(encoded))

@@ -31,7 +31,7 @@ class TextRows:
         columns: Dict with a list for each field and, if there are labels, for
             `"label"`. Values are as the user gave them.
         task: `Task` that defines a row.
-        labels: See `typed_rows`.
+        labels: `"required"` or `"ignored"`; see `typed_rows`.
     """
 
     fields: tuple[str, ...]
@@ -64,19 +64,19 @@ class TextRows:
         }
 
     def check(self) -> None:
-        """Raises an error if there are no rows, or if rows are malformed."""
+        """Raises a `UserError` if there are no rows, or malformed rows."""
         if not len(self):
             raise UserError("There are no texts. Expected at least one.")
         for _ in self:
             pass
 
     def part(self, first: int, last: int | None = None) -> typing.Self:
-        """Returns the rows from index `first` to `last`, exclusive."""
+        """Returns the rows from index `first` to `last`, without row `last`."""
         cut = {name: list_[first:last] for name, list_ in self.columns.items()}
         return dataclasses.replace(self, columns=cut)
 
     def parts(self, size: int) -> Iterator[typing.Self]:
-        """Yields parts of `size` rows; the last part may be smaller."""
+        """Yields `TextRows` of `size` consecutive rows, or fewer at the end."""
         for first in range(0, len(self), size):
             yield self.part(first, first + size)
 

@@ -10,7 +10,7 @@ from tf_adapters.models.variable_groups import trained_table
 
 
 def _of_adapter_model(name: str) -> Any:
-    """Returns a property that reads an attribute of the active model."""
+    """Returns a property that reads an attribute of `adapter_model`."""
     return property(lambda model: getattr(model.adapter_model, name))
 
 

@@ -100,10 +100,10 @@ class StoredModel(FittingModel):
             format: `"tf_saved_model"` (default); or `"onnx"`, `"litert"` or
                 `"openvino"`, see `tf_adapters.export_onnx`, `export_litert`
                 and `export_openvino`.
-            **options: Of files that take token ids, `precision` (`"float32"`,
+            **options: For files that take token ids, `precision` (`"float32"`,
                 `"int8"` and others, see these functions) and `texts` to
-                compare file and model on, in the forms of `fit`. Without a
-                preprocessor, see `keras.Model.export`.
+                compare file and model on, in the forms that `fit` takes.
+                Without a preprocessor, see `keras.Model.export`.
 
         Raises:
             UserError: If the format is unknown, or `filepath` exists and is

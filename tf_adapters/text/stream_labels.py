@@ -24,7 +24,9 @@ _SAID = re.compile(rf"\[{_UNKNOWN}\] \[(.*?)\](?:\n|$)", re.DOTALL)
 def targets_function(
     head: heads.Head, across_batches: bool = False
 ) -> Callable[[list[tf.Tensor], tf.Tensor | None], tf.Tensor]:
-    """Returns the function that converts a batch to targets.
+    """Returns a function that converts the labels of a batch to targets.
+
+    If the head has no labels, targets are made from the texts.
 
     Args:
         head: `Head` with one output per text, or with vectors.
@@ -32,10 +34,11 @@ def targets_function(
             the metrics of a ranking. Defaults to `False`.
 
     Returns:
-        Function of the string tensors of a row's texts, and of the labels: a
-        tensor `(batch,)`, or `(batch, classes)` for several labels per text, or
-        `None`. It raises a `UserError` during tracing if the labels have the
-        wrong type. For wrong values, see `in_sentences`.
+        Function of two arguments: the list of the string tensors of a batch,
+        and the labels. These are a tensor `(batch,)`, or `(batch, classes)` for
+        several labels per text, or `None`. The function raises a `UserError`
+        during tracing if the labels have the wrong type. For wrong values, see
+        `in_sentences`.
     """
     if not has_labels(head):
         number = _hashes if across_batches else _places
@@ -65,7 +68,10 @@ def has_labels(head: heads.Head) -> bool:
 
 @contextlib.contextmanager
 def in_sentences(head: heads.Head) -> Iterator[None]:
-    """Makes TensorFlow's error for a wrong label in a dataset readable."""
+    """Context manager that explains errors about labels in a dataset.
+
+    It replaces TensorFlow's error about an invalid label with a `UserError`.
+    """
     try:
         yield
     except tf.errors.InvalidArgumentError as error:
@@ -99,7 +105,10 @@ def _sentence(value: str, head: heads.Head) -> str:
 
 
 def _table(labels: Sequence[str]) -> tf.lookup.StaticHashTable:
-    """Returns a lookup table from class names, and ids as texts, to ids."""
+    """Returns a lookup table from class names to class ids.
+
+    It also has the ids as strings, unless a class name is a number.
+    """
     ids = {name: i for i, name in enumerate(labels)}
     if not any(name.removeprefix("-").isdecimal() for name in labels):
         ids |= {str(i): i for i in range(len(labels))}
@@ -142,14 +151,15 @@ def _scores(labels: tf.Tensor, head: SentenceVector, table: None) -> tf.Tensor:
 def _places(texts: tf.Tensor) -> tf.Tensor:
     """Returns a number for each text, equal for equal texts of the batch.
 
-    Keras converts targets to float32, which has few bits for a hash.
+    The numbers are small, because Keras converts targets to float32, which has
+    too few bits for a hash.
     """
     _, places = tf.unique(tf.reshape(texts, [-1]))
     return tf.reshape(places, tf.shape(texts))
 
 
 def _hashes(texts: tf.Tensor) -> tf.Tensor:
-    """Returns a number for each text, equal for equal texts of all batches."""
+    """Returns a number for each text, equal for equal texts in all batches."""
     return tf.strings.to_hash_bucket_fast(texts, 2**63 - 1)
 
 
@@ -177,7 +187,13 @@ def _wrong(labels: tf.Tensor, expected: str) -> UserError:
 def _checked(
     is_right: tf.Tensor, labels: tf.Tensor, targets: tf.Tensor
 ) -> tf.Tensor:
-    """Returns targets with a check that reports the first wrong label."""
+    """Returns targets, and adds a check to the graph that labels are right.
+
+    Args:
+        is_right: Booleans, whether each label is right.
+        labels: Labels, the first wrong one of which the error reports.
+        targets: Tensor to return.
+    """
     wrong = tf.boolean_mask(labels, ~is_right)[:1]
     check = tf.debugging.Assert(
         tf.reduce_all(is_right),

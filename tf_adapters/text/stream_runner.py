@@ -77,7 +77,7 @@ class StreamRunner:
         return history
 
     def evaluate(self) -> dict[str, float]:
-        """Returns the loss and the head's metrics, in one pass."""
+        """Returns a dict of the loss and the head's metrics on the dataset."""
         streams.check_ends(self._stream.dataset)
         head, outputs, targets, total = self.model.head, [], [], 0.0
         features = self._features(labeled=True, across_batches=True)
@@ -95,7 +95,10 @@ class StreamRunner:
     def outputs(
         self, verbose: Any = 0, model: keras.Model | None = None
     ) -> np.ndarray:
-        """Returns the outputs of `model` (default: `self.model`), an array."""
+        """Returns an array with the outputs of `model` on the dataset.
+
+        The default of `model` is `self.model`.
+        """
         streams.check_ends(self._stream.dataset)
         model = self.model if model is None else model
         features = self._features(labeled=False)

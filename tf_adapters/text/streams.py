@@ -39,8 +39,9 @@ class Stream:
     Attributes:
         dataset: `tf.data.Dataset` of batches.
         fields: Names of the text fields.
-        read: Function of an element that returns a list with the string tensor
-            of each field, the labels or `None`, and the weights or `None`.
+        read: Function of an element of the dataset. It returns three values: a
+            list with the string tensor of each field; the labels or `None`; and
+            the weights or `None`.
     """
 
     dataset: tf.data.Dataset
@@ -144,7 +145,7 @@ def check_ends(dataset: tf.data.Dataset) -> None:
 
 
 def graph_packer_of(preprocessor: "PackerLayer") -> TextPacker:
-    """Returns a packer that works in a graph.
+    """Returns the packer of a `PackerLayer`, in a form that works in a graph.
 
     Raises:
         UserError: If the tokenizer only runs in Python.
@@ -188,14 +189,18 @@ def _read_tuple(
 
 
 def _read_texts(*texts: Any) -> tuple[list[Any], None, None]:
-    """Reads an element of a head without labels."""
+    """Reads an element of a dataset for a head without labels."""
     return list(texts), None, None
 
 
 def _packed(
     head: "Head", packer: TextPacker, texts: list[Any], length: int | None
 ) -> dict[str, Any]:
-    """Returns the features of a batch: of pairs, or of each text on its own."""
+    """Returns the features of a batch of texts or pairs.
+
+    If the head makes vectors, each text of a row is a sequence of its own, and
+    features have the shape `(batch, texts, tokens)`.
+    """
     if not head.makes_vectors:
         return packer(*texts, sequence_length=length)
     each = tf.reshape(tf.stack(texts, axis=1), [-1])
@@ -207,7 +212,10 @@ def _packed(
 
 
 def _rank(texts: list[Any], fields: tuple[str, ...], spec: Any) -> int:
-    """Returns 0 for single texts, 1 for batches of texts."""
+    """Returns the rank of the texts in an element: 0, or 1 if batched.
+
+    `spec` is the dataset's `element_spec`, for the error message.
+    """
     ranks: set[Any] = {
         text.shape.rank
         if isinstance(text, tf.TensorSpec) and text.dtype == tf.string

@@ -42,7 +42,7 @@ class TextModel(StoredModel):
 
     It is already compiled with the head's loss, and with AdamW at a learning
     rate for short runs. `fit`, `evaluate` and `predict` take lists of texts,
-    tables with columns, or, if `preprocessor=None`, token features.
+    tables with columns, a `tf.data.Dataset`, or token features.
 
     Args:
         encoder: `Encoder` from `load_encoder`, or a KerasHub backbone.
@@ -58,8 +58,8 @@ class TextModel(StoredModel):
         learning_rate: A number, `"paper"` for the rate of the method's preset,
             or `None` (default) for a rate that suits hundreds to thousands of
             texts.
-        preprocessor: `"auto"` (default) to pack texts, or `None` if `fit` and
-            `predict` get token features.
+        preprocessor: `"auto"` (default) to pack texts, a packer, or `None` if
+            `fit` and `predict` get only token features.
         seed: Integer, seed of initial weights, order and dropout. Defaults
             to 0.
         adapter_name: Name of the first adapter, see `add_adapter`.
@@ -278,7 +278,7 @@ class TextModel(StoredModel):
     def disabled(self) -> Iterator[Self]:
         """Predicts and encodes without the adapter within a `with` block.
 
-        The encoder has its original weights; the head is the active adapter's.
+        The encoder has its original weights. The active adapter's head is used.
         """
         with self.adapters.disabled():
             yield self

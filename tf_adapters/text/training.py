@@ -35,7 +35,7 @@ def batches_of(
     seed: int | None,
     weights: np.ndarray | None,
 ) -> TextBatches | LaterBatches:
-    """Returns the batches for training, a `PyDataset`.
+    """Returns a `PyDataset` of batches for training.
 
     Up to `ROWS_AT_ONCE` rows are tokenized immediately. If there are more rows,
     and the head makes one example of each row, they are tokenized on demand.
@@ -60,7 +60,8 @@ def split_rows(
 ) -> tuple[TextRows, Any]:
     """Returns the rows for training, and the held-out data or `None`.
 
-    As in Keras, `validation_split` holds out the last rows.
+    `held_out` is the argument `validation_data` of `fit`. As in Keras,
+    `validation_split` holds out the last rows.
 
     Raises:
         UserError: If `held_out` and `validation_split` are both given, or one
@@ -85,7 +86,11 @@ def split_rows(
 def check_stream_arguments(
     y: Any, validation_split: float, sample_weight: Any
 ) -> None:
-    """Raises a `UserError` for arguments that no `tf.data.Dataset` allows."""
+    """Raises a `UserError` for arguments that no `tf.data.Dataset` allows.
+
+    They are arguments of `fit`: a dataset holds its own labels and weights, and
+    is not split.
+    """
     if y is not None or sample_weight is not None:
         raise UserError(
             "A `tf.data.Dataset` holds labels and weights itself: `(texts, "
@@ -132,7 +137,7 @@ def row_weights(
 def weights_by_id(
     head: heads.Head, class_weight: Mapping[Any, float]
 ) -> dict[int | None, float]:
-    """Returns a dict from class id to weight.
+    """Returns a dict from class id to the weight of the class.
 
     Args:
         head: `Head`.
@@ -178,7 +183,9 @@ def with_validation(
     | None,
     evaluate: Callable[[], dict[str, float]] | None,
 ) -> list[keras.callbacks.Callback]:
-    """Returns callbacks, preceded by one that evaluates after each epoch.
+    """Returns the callbacks as a list, with a validation callback in front.
+
+    The validation callback evaluates the model after each epoch.
 
     Args:
         callbacks: Argument of `fit`.

@@ -46,16 +46,17 @@ def vectors_of(
 
 
 def of_single_texts(vectors: np.ndarray) -> np.ndarray:
-    """Drops the axis of a row's texts from an array if rows have one text.
+    """Drops the axis `texts` from an array if each row has one text.
 
     Args:
-        vectors: `(rows, texts, width)` of a head, or `(rows, width)`.
+        vectors: `(rows, texts, width)` from a head that makes vectors, or
+            `(rows, width)`.
     """
     return vectors[:, 0] if vectors.shape[1:-1] == (1,) else vectors
 
 
 class TextVectors(keras.Model):
-    """The encoder's output with an adapter, pooled to a vector for each text.
+    """Computes a vector for each text: the pooled output of an adapted encoder.
 
     Args:
         model: `AdapterModel`.

@@ -1,4 +1,4 @@
-"""The base class of a bank's layers, and what an adapter gives to one."""
+"""The base class of a bank's layers, and the weights of an adapter in one."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ WIDTHS = (8, 16, 64, 256)
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """What adapters with a row in the same layer have in common.
+    """The class, settings and shapes that determine a layer of a bank.
+
+    At a place, adapters with weights of the same `Kind` share a layer.
 
     Attributes:
         layer: Subclass of `BankLayer`.
-        settings: Its settings, pairs of name and value.
+        settings: Settings of the layer, pairs of name and value.
         shapes: The shapes of a row's weights, pairs of name and shape.
     """
 
@@ -40,7 +42,7 @@ class Kind:
         return 4 * sum(math.prod(shape) for _, shape in self.shapes)
 
     def make_layer(self, num_rows: int, column: int, name: str) -> BankLayer:
-        """Creates a layer with `num_rows` neutral rows."""
+        """Creates a layer with `num_rows` neutral rows; see `BankLayer`."""
         layer = self.layer(
             dict(self.shapes),
             num_rows,
@@ -54,9 +56,13 @@ class Kind:
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """What one adapter adds at one place: a `Kind`, and the weights of a row.
+    """The weights that one adapter has in one row of a bank's layer.
 
     Made by `BankLayer.part`.
+
+    Attributes:
+        kind: `Kind` of the layer.
+        arrays: Dict from the name of a weight to its padded array.
     """
 
     kind: Kind
@@ -79,9 +85,10 @@ def padded_width(width: int) -> int:
 
 
 class BankLayer(Float32Layer):
-    """Holds the weights of the adapters at one place; row 0 is neutral.
+    """Holds a row of weights for each adapter at one place of an encoder.
 
-    The weights do not train. Subclasses list the weights that are padded.
+    Row 0 is neutral: it changes nothing. The weights do not train. Subclasses
+    list the weights that are padded, in `width_axes`.
 
     Args:
         shapes: Dict from the name of a weight to the shape of a row.
@@ -90,7 +97,7 @@ class BankLayer(Float32Layer):
         **kwargs: See `keras.layers.Layer`.
     """
 
-    # For each padded weight, the axis with one entry for each unit.
+    # From the name of a padded weight to the axis that is padded.
     width_axes: typing.ClassVar[dict[str, int]] = {}
     # The value of the padding, if it is not 0.
     padding: typing.ClassVar[dict[str, float]] = {}
@@ -118,7 +125,7 @@ class BankLayer(Float32Layer):
 
     @classmethod
     def part(cls, arrays: dict[str, Any], **settings: Any) -> Part:
-        """Returns the `Part` of an adapter, with padded weights.
+        """Returns the weights of an adapter as a `Part`, with padding.
 
         Args:
             arrays: Dict from the name of a weight to its value: a variable,
@@ -146,12 +153,12 @@ class BankLayer(Float32Layer):
         return np.pad(array, widths, constant_values=value)
 
     def write(self, row: int, arrays: dict[str, np.ndarray]) -> None:
-        """Assigns a row's weights."""
+        """Assigns the weights of a row, from a dict of name and array."""
         for name, value in arrays.items():
             row_lib.assign_row(getattr(self, name), row, value)
 
     def copy_rows(self, other: BankLayer) -> None:
-        """Assigns the rows of another layer of the same kind, with fewer."""
+        """Copies all rows of another layer of this kind, which has fewer."""
         for name in self.shapes:
             old = ops.convert_to_numpy(getattr(other, name))
             new = ops.convert_to_numpy(getattr(self, name)).copy()
@@ -159,19 +166,24 @@ class BankLayer(Float32Layer):
             getattr(self, name).assign(new)
 
     def take(self, name: str, adapter_rows: Tensor) -> Tensor:
-        """Returns the weight of each example's adapter, `(batch, ...)`."""
+        """Returns the weight of each example's adapter, `(batch, ...)`.
+
+        Args:
+            name: Name of the weight.
+            adapter_rows: See `Context`.
+        """
         rows = adapter_rows[:, self.column]
         return row_lib.take_rows(getattr(self, name), rows)
 
     def vectors(self, name: str, adapter_rows: Tensor, dtype: str) -> Tensor:
-        """Returns a weight that is a vector for each token: `(batch, 1, d)`."""
+        """Returns a vector of each example's adapter, as `(batch, 1, d)`."""
         return ops.cast(self.take(name, adapter_rows), dtype)[:, None]
 
     def multiply(self, x: Tensor, name: str, adapter_rows: Tensor) -> Tensor:
-        """Multiplies each example by its kernel; see `rows.multiply`."""
+        """Multiplies each example by the kernel `name` of its adapter."""
         rows = adapter_rows[:, self.column]
         return row_lib.multiply(x, getattr(self, name), rows)
 
     def is_used(self, adapter_rows: Tensor) -> Tensor:
-        """Returns booleans `(batch,)`: whether the adapter has a row here."""
+        """Returns booleans `(batch,)`: if an adapter has a row in the layer."""
         return adapter_rows[:, self.column] > 0

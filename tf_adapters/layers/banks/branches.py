@@ -1,4 +1,4 @@
-"""What adapters of a bank add after a sublayer, or to the embeddings."""
+"""Bank layers whose outputs are added after a sublayer, or to embeddings."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -39,7 +39,7 @@ class BranchesSlot(Slot):
 
 
 class BankBottleneck(BankLayer):
-    """Computes `W_up f(W_down read + b_down) + b_up`.
+    """Computes `W_up f(W_down z + b_down) + b_up`, where `reads` names `z`.
 
     Padding adds zero rows to `W_up`, which does not change the output.
 
@@ -47,7 +47,7 @@ class BankBottleneck(BankLayer):
         shapes: See `BankLayer`.
         num_rows: See `BankLayer`.
         column: See `BankLayer`.
-        reads: Input of the bottleneck; see `bottleneck_reads`.
+        reads: Name of the bottleneck's input `z`; see `bottleneck_reads`.
         activation: Name of `f`.
         **kwargs: See `keras.layers.Layer`.
     """
@@ -76,13 +76,13 @@ class BankBottleneck(BankLayer):
 
 
 class BankShift(BankLayer):
-    """Computes `(x w + b) v`: AdapterBias's shift along a vector.
+    """Computes `(z w + b) v`: AdapterBias's shift along a vector `v`.
 
     Args:
         shapes: See `BankLayer`.
         num_rows: See `BankLayer`.
         column: See `BankLayer`.
-        reads: Attribute of the `Context` that is multiplied by `w`.
+        reads: Name of the attribute of `Context` that holds `z`.
         **kwargs: See `keras.layers.Layer`.
     """
 
@@ -105,7 +105,10 @@ class BankShift(BankLayer):
 
 
 class BankBias(BankLayer):
-    """Adds the difference between an adapter's bias and the encoder's."""
+    """Returns the difference between an adapter's bias and the encoder's.
+
+    The slot that contains this layer adds the difference.
+    """
 
     def call(self, x: Tensor, context: Context) -> Tensor:
         return self.vectors("bias", context.adapter_rows, x.dtype)

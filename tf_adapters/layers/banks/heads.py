@@ -1,4 +1,4 @@
-"""The linear heads of a bank's adapters, of any number of outputs."""
+"""The linear heads of a bank's adapters, with any number of outputs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,13 +11,14 @@ from tf_adapters.layers.banks.bank_layer import BankLayer
 from tf_adapters.layers.banks.bank_layer import Kind
 from tf_adapters.layers.float32_layer import Float32Layer
 
-# The output where an example's head has none. A softmax makes it 0.
+# The value of outputs that an example's head does not have. A softmax maps it
+# to 0.
 ABSENT = -1e9
 TOKENS = "sequence_output"
 
 
 class BankHeadLayer(BankLayer):
-    """Base class of the two layers of a head.
+    """Base class of `BankHidden` and `BankLinear`, the two layers of a head.
 
     Args:
         shapes: See `BankLayer`.
@@ -91,12 +92,12 @@ def count_outputs(kind: Kind, arrays: dict[str, Any]) -> dict[str, int]:
     """Returns the number of outputs of a head without padding.
 
     Args:
-        kind: `Kind` of a part.
-        arrays: Its weights.
+        kind: `Kind` of the head's weights.
+        arrays: Dict from the name of a weight to its array.
 
     Returns:
-        Dict with the number as `texts` or `tokens`, empty if the part is not a
-        `BankLinear`.
+        Dict from `"texts"` or `"tokens"` (see `output_of`) to the number. Empty
+        if the kind is not that of a `BankLinear`.
     """
     if kind.layer is not BankLinear:
         return {}
@@ -105,20 +106,23 @@ def count_outputs(kind: Kind, arrays: dict[str, Any]) -> dict[str, int]:
 
 
 def output_of(reads: str) -> str:
-    """Returns the output of `BankHeads` for what a head reads."""
+    """Returns which output of `BankHeads` has the outputs of a head.
+
+    It is `"tokens"` if the head reads all tokens, otherwise `"texts"`.
+    """
     return "tokens" if reads == TOKENS else "texts"
 
 
 class BankHeads(Float32Layer):
-    """Applies to each example the head of its adapter.
+    """Applies the head of each example's adapter.
 
     Args:
         layers: List of `BankHidden` and `BankLinear` layers.
         **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
-        vectors: Dict from what heads read to `(batch, tokens, width)`, with one
-            token for heads that read one vector of a text.
+        vectors: Dict from the name that a head `reads` to `(batch, tokens,
+            width)`, with one token for heads that read one vector of a text.
         adapter_rows: See `Context`.
 
     Returns:
@@ -135,7 +139,7 @@ class BankHeads(Float32Layer):
 
     @property
     def reads(self) -> set[str]:
-        """What at least one head reads."""
+        """Names of the encoder's outputs that at least one head reads."""
         return {layer.reads for layer in self.linear}
 
     def call(

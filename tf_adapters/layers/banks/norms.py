@@ -1,4 +1,4 @@
-"""Layer norms of which each example uses its adapter's."""
+"""Layer norms with the scale and offset of each example's adapter."""
 
 import keras
 
@@ -7,9 +7,10 @@ from tf_adapters.layers.banks.bank_layer import BankLayer
 
 
 class BankNorm(BankLayer):
-    """Holds scales and offsets; row 0 has the encoder's own.
+    """Holds the scale and offset that each adapter has for a layer norm.
 
-    A norm without an offset equals a norm with offset 0.
+    Row 0 has the encoder's own scale and offset. The offset is 0 if the
+    encoder's norm has none.
     """
 
     def call(self, adapter_rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -24,7 +25,7 @@ def norm_weights(
     norm: keras.layers.LayerNormalization | BankNorm,
     adapter_rows: Tensor | None,
 ) -> tuple[Tensor, Tensor | None]:
-    """Returns gamma and beta of a layer norm.
+    """Returns gamma and beta of a layer norm; beta may be `None`.
 
     Args:
         norm: Layer norm, or a `BankNorm` with a norm for each adapter.

@@ -12,9 +12,10 @@ from tf_adapters.layers.slot import Slot
 
 
 class BankPrefix(BankLayer):
-    """Holds keys, values, and which of them exist.
+    """Holds the keys and values of each adapter's prefix, and their mask.
 
-    Padding and the neutral row are masked, so that nothing attends to them.
+    The mask is 0 for padding and the neutral row, so that no token attends to
+    them.
     """
 
     width_axes = {"keys": 0, "values": 0, "mask": 0}

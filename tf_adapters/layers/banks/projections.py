@@ -1,4 +1,4 @@
-"""What adapters of a bank change at a projection."""
+"""Bank layers that change a projection of the encoder."""
 
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -12,7 +12,10 @@ from tf_adapters.layers.slot import Slot
 
 
 class BankLowRank(BankLayer):
-    """Computes `(x A) B`; `B` includes LoRA's factor."""
+    """Computes the low-rank product `(x A) B` of each example's adapter.
+
+    `B` includes LoRA's scaling factor.
+    """
 
     width_axes = {"down_kernel": 1, "up_kernel": 0}
 
@@ -23,7 +26,7 @@ class BankLowRank(BankLayer):
 
 
 class BankRescale(BankLayer):
-    """Multiplies by a vector, as (IA)^3 does.
+    """Multiplies `x` by a vector of each example's adapter, as (IA)^3 does.
 
     Args:
         shapes: See `BankLayer`.
@@ -52,7 +55,9 @@ class BankRescale(BankLayer):
 
 
 class ProjectionSlot(Slot):
-    """Slot that computes `out * (project(in * x) + (x A) B + bias)`.
+    """Slot that computes `out * (project(z) + (z A) B + bias)`.
+
+    Here, `z = in * x`. The factors `in` and `out` are those of (IA)^3.
 
     Args:
         layers: List of `BankLowRank`, `BankRescale` and `BankBias` layers.

@@ -39,7 +39,7 @@ SHAPES = {"minilm": (6, 384, 12), "bert_base": (12, 768, 12)}
 BATCH_SIZE, TOKENS, VOCABULARY = 32, 128, 30_522
 
 
-def make_trainer(shape, method, precision, remat=False):
+def make_trainer(shape, method, precision, remat=False, dropout=0.1):
     """Returns a `Trainer` of a method on an encoder of random weights."""
     blocks, width, num_heads = SHAPES[shape]
     config = resolve.resolve_config(
@@ -59,7 +59,8 @@ def make_trainer(shape, method, precision, remat=False):
             intermediate_dim=4 * width,
             dtype=precision,
         )
-        encoder = Encoder(shape, backbone, "gelu", 1e-12, 0.1, 0.1, True)
+        rates = (dropout, dropout)
+        encoder = Encoder(shape, backbone, "gelu", 1e-12, *rates, True)
         head = heads.Classification(("no", "yes"))
         # Its members need no folders here: `fuse` would read them.
         model = AdapterModel(encoder, method, head, remat=remat)

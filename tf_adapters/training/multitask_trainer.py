@@ -33,7 +33,7 @@ class MultiTaskTrainer:
     Args:
         model: `MultiTaskModel`.
         trainers: Dict from the name of a task to the `Trainer` of its model.
-        sampling: Name of the way in which the task of each batch is drawn; see
+        sampling: Name of the rule by which the task of each batch is drawn; see
             `task_mixture.probabilities`.
     """
 

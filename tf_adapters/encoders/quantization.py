@@ -90,7 +90,7 @@ def quantize_backbone(backbone: keras_hub.models.Backbone, mode: str) -> None:
 
 
 def check_float(backbone: keras_hub.models.Backbone) -> None:
-    """Raises a `UserError` if another program quantized a backbone's weights.
+    """Raises a `UserError` if weights were quantized outside of this library.
 
     The fingerprint of the original weights is then unknown.
     """

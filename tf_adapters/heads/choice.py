@@ -168,9 +168,9 @@ class Choice(ValueHead):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns the right choice, the predicted choice and probabilities.
+        """Returns a dict of right choices, predicted choices and probabilities.
 
-        `probabilities` has a list with an entry for each choice of a question.
+        `probabilities` has a list for each question, with an entry per choice.
         """
         there = [
             np.asarray(row)[np.asarray(row) > ABSENT / 2] for row in outputs

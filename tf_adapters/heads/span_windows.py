@@ -148,7 +148,7 @@ def _windows(
 
 
 def _is_widest(number: int, parts: list[slice]) -> np.ndarray:
-    """Returns, for each token of a part, if no other part gives more context.
+    """Returns, for each token of a part, whether this part gives most context.
 
     A token's context in a part is the smaller of the numbers of tokens before
     it and after it, plus a hundredth of the part's length. If several parts

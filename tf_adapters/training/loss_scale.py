@@ -57,7 +57,7 @@ class LossScale:
     ) -> None:
         """Applies the gradients if they are finite, else skips the step.
 
-        The scale is updated in both cases. Call this outside of `strategy.run`,
+        The scale can change in both cases. Call this outside of `strategy.run`,
         once for all replicas: not every strategy can update variables in a
         condition within a replica.
 

@@ -1,7 +1,8 @@
 """ALBERT (Lan et al. 2019, arXiv:1909.11942): blocks that share their weights.
 
-Each group of weights is one block that is called several times. Each call has
-its own slots, so methods count blocks by depth. The backbone is KerasHub's.
+Blocks with the same weights are one layer, which is called several times. Each
+call has its own slots, so methods number the calls, by depth, like blocks. The
+backbone is KerasHub's.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ AlbertBackbone = keras_hub.models.AlbertBackbone
 
 
 def _blocks(backbone: AlbertBackbone) -> list[keras.layers.Layer]:
-    """Returns the block at each depth; blocks of one group are one object."""
+    """Returns a list with the block at each depth.
+
+    The list contains a block several times, once for each depth of its group.
+    """
     if backbone.num_inner_repetitions != 1:
         raise UserError(
             "Expected an ALBERT with num_inner_repetitions=1, as all published "

@@ -57,7 +57,7 @@ class AlbertTokenizer(keras_hub.models.AlbertTokenizer):
     def tokenize(
         self, inputs: Sequence[str] | tf.Tensor
     ) -> list[list[int]] | tf.RaggedTensor:
-        """Returns the token ids of cleaned texts."""
+        """Cleans texts as ALBERT's code does, and returns their token ids."""
         return super().tokenize(self._clean(tf.convert_to_tensor(inputs)))
 
     def _clean(self, texts: tf.Tensor) -> tf.Tensor:

@@ -25,7 +25,9 @@ def _no_positions(encoder: "Encoder") -> list[NoPositions]:
 
 @dataclasses.dataclass(frozen=True)
 class Architecture:
-    """How a family's backbones are computed. The defaults suit most families.
+    """Describes how to compute the backbones of a family, such as BERT.
+
+    The defaults suit most families.
 
     Attributes:
         activation: Activation of the backbone's own `call`, a name in
@@ -41,7 +43,7 @@ class Architecture:
         layers: Function from a block to its `BlockLayers`. Defaults to the
             function for KerasHub's `TransformerEncoder`.
         positions: Function from an `Encoder` to a list with one object per
-            block, each with the method of
+            block, each with a method `relate`, as in
             `tf_adapters.layers.attention.NoPositions`.
         norms: `"post"` (default) if a block's norms follow its residual sums,
             or `"pre"` if they come before its sublayers.

@@ -1,7 +1,8 @@
-"""The layers of a backbone's block, under names of what they compute.
+"""Finds the layers of a backbone's block that compute each part of it.
 
-This is the only file that reads KerasHub's private attributes;
-`tests/models/adapted_encoder_test.py` has a canary for each architecture.
+This is the only file that reads KerasHub's private attributes. For each
+architecture, a test in `tests/models/adapted_encoder_test.py` fails if KerasHub
+changes them.
 """
 
 import dataclasses
@@ -17,10 +18,11 @@ class BlockLayers:
 
     Attributes:
         query, key, value, output: Attention's projections: built layers with a
-            `kernel` and a `bias`. `bias` is `None` if they have none.
-        ffn_up, ffn_down: The layers of the feed-forward network, likewise.
+            `kernel` and a `bias`. `bias` is `None` if a layer has no bias.
+        ffn_up, ffn_down: The first and the second layer of the feed-forward
+            network, also with a `kernel` and a `bias`.
         attention_norm, ffn_norm: The norms of the two sublayers: built layers
-            with `gamma` and `beta`. `beta` is `None` if they have none.
+            with `gamma` and `beta`. `beta` is `None` if a norm has no beta.
             `attention_norm` is `None` if a pre-norm block has no such norm.
         num_heads: Integer. Number of attention heads.
 
@@ -45,10 +47,11 @@ class BlockLayers:
     num_heads: int
 
     def kernels(self) -> dict[str, tuple[Tensor, int]]:
-        """Returns each projection's kernel and its number of input axes.
+        """Returns the kernels of attention's projections, by name.
 
-        The result is a dict from a projection's name to its kernel and the
-        number of the kernel's leading axes that are inputs.
+        Returns:
+            Dict from the name of a projection to its kernel and an integer: how
+            many of the kernel's axes, from the first, are axes of the input.
         """
         kernels = {name: getattr(self, name).kernel for name in PROJECTIONS}
         return {

@@ -15,13 +15,17 @@ from tf_adapters.common.text_files import parse_json
 
 # Twice the depth of the deepest encoder of these families.
 _MAX_LAYERS = 100
-# Tolerance by which the configuration may exceed the stored weights. An exact
-# comparison that names the tensor comes later.
+# Number of weights by which the configuration may exceed the weights files. The
+# shape of each tensor is compared exactly when it is read.
 _SPARE_WEIGHTS = 10_000_000
 
 
 def read_json(path: str | pathlib.Path) -> dict[str, Any]:
-    """Returns the content of a JSON file; errors name the file."""
+    """Returns the content of a JSON file, which must be an object.
+
+    Raises:
+        UserError: If it is not, or the file cannot be read.
+    """
     try:
         found = parse_json(pathlib.Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -47,13 +51,13 @@ def check_sizes(
     stored_bytes: int,
     path: pathlib.Path,
 ) -> None:
-    """Raises an error unless sizes are integers that fit the stored weights.
+    """Checks that an encoder's sizes are valid and fit its weights files.
 
     Args:
         sizes: Dict from arguments of a KerasHub backbone to their values.
-        keys: Dict from these arguments to their keys in the file.
-        stored_bytes: Total size of the weights files.
-        path: Path of the configuration, for the error.
+        keys: Dict from these arguments to their keys in `config.json`.
+        stored_bytes: Total number of bytes of the weights files.
+        path: Path of `config.json`, for the message.
 
     Raises:
         UserError: If a size is invalid. The message names its key.
@@ -97,7 +101,10 @@ def _count_weights(
     num_groups: int | None = None,
     bucket_size: int = 0,
 ) -> int:
-    """Returns the approximate number of weights, without biases."""
+    """Estimates the number of weights of a backbone from its arguments.
+
+    Biases and other vectors are not counted.
+    """
     rows = vocabulary_size + vocab_size + num_segments
     # Relative positions are stored instead of absolute ones.
     rows += 2 * bucket_size or max_sequence_length
@@ -111,7 +118,15 @@ def _count_weights(
 def check_number(
     key: str | None, value: Any, least: float, most: float, path: pathlib.Path
 ) -> None:
-    """Raises an error unless a value is a number from `least` to `most`."""
+    """Raises a `UserError` unless a value is a number from `least` to `most`.
+
+    Args:
+        key: Key of the value in the file, for the message.
+        value: The value, of any type.
+        least: Minimum.
+        most: Maximum.
+        path: Path of the file, for the message.
+    """
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     # Bounds come first: `isnan` fails on integers too large for a float.
     if not is_number or not least <= value <= most or math.isnan(value):

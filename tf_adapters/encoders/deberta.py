@@ -1,8 +1,10 @@
 """DeBERTa-v3 (He et al. 2021, arXiv:2111.09543): positions only in attention.
 
-A table of relative positions passes through each block's own query and key
-projections. Its products with the tokens are added to the attention scores. The
-backbone is KerasHub's. Hugging Face folders have `model_type: deberta-v2`.
+All blocks share a table with a vector for each relative position. Each block
+applies its own query and key projections to the table, multiplies the results
+with the keys and queries of the tokens, and adds the products to the attention
+scores. The backbone is KerasHub's. Hugging Face folders have `model_type:
+deberta-v2`.
 """
 
 from __future__ import annotations
@@ -39,11 +41,14 @@ _LAYER = "disentangled_attention_encoder_layer_{}"
 
 
 class DisentangledPositions(Float32Layer):
-    """Adds content-to-position and position-to-content scores.
+    """Computes the scores of contents with positions, to add to attention.
+
+    These are the content-to-position and the position-to-content scores of
+    DeBERTa.
 
     Args:
         backbone: `DebertaV3Backbone`.
-        epsilon: Epsilon of the table's norm.
+        epsilon: Epsilon of the layer norm of the table of relative positions.
         **kwargs: See `keras.layers.Layer`.
     """
 
@@ -67,7 +72,10 @@ class DisentangledPositions(Float32Layer):
         project: Callable[[str, Tensor], Tensor],
         drop: Callable[[Tensor], Tensor],
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """See `tf_adapters.layers.attention.NoPositions`."""
+        """Returns the scaled query, the key, and the scores of positions.
+
+        See `tf_adapters.layers.attention.NoPositions`.
+        """
         norm = self.table.layer_norm
         table = layer_norm(
             ops.convert_to_tensor(self.table.rel_embeddings),
@@ -78,7 +86,8 @@ class DisentangledPositions(Float32Layer):
         table = drop(ops.cast(table, query.dtype))[None]
         tokens = ops.shape(key)[1]
         distances = ops.arange(1 - tokens, tokens)
-        # Scores are sums of three terms, each with a third of the variance.
+        # An attention score is the sum of three terms. Each is scaled so that
+        # it has a third of the variance.
         head_width = query.shape[-1] // self._num_heads
         scale = ops.cast(1 / math.sqrt(3 * head_width), query.dtype)
         to_position = self._scores(
@@ -92,13 +101,15 @@ class DisentangledPositions(Float32Layer):
         return query * ops.cast(1 / math.sqrt(3), query.dtype), key, bias
 
     def _scores(self, x: Tensor, table: Tensor, distances: Tensor) -> Tensor:
-        """Returns scores of tokens with the positions of all other tokens.
+        """Returns the scores of tokens with the relative positions of tokens.
 
         Args:
-            x: `(batch, rows, width)`, the first tokens.
-            table: `(1, 2 buckets, width)`.
-            distances: `(2 tokens - 1,)` integers: the distances of row 0's
-                scores; each further row is shifted by one.
+            x: `(batch, rows, width)`. Queries or keys of the first tokens of
+                each text.
+            table: `(1, 2 buckets, width)`. Projected table of positions.
+            distances: `(2 tokens - 1,)` integers. All relative positions that
+                occur. Each row uses a range of them, which starts one entry
+                earlier than the range of the row before it.
 
         Returns:
             `(batch, heads, rows, tokens)`.
@@ -116,11 +127,16 @@ class DisentangledPositions(Float32Layer):
 
 
 def _shifted(products: Tensor) -> Tensor:
-    """Returns `products[..., i, j - i + tokens - 1]` as `[..., i, j]`.
+    """Converts scores by relative position to scores by token.
+
+    Entry `[..., i, j]` of the result is `products[..., i, j - i + tokens - 1]`.
 
     Args:
         products: `(batch, heads, rows, 2 tokens - 1)`, with at most as many
             rows as tokens.
+
+    Returns:
+        `(batch, heads, rows, tokens)`.
     """
     batch, heads, rows, columns = ops.shape(products)
     tokens = (columns + 1) // 2
@@ -134,7 +150,7 @@ def _shifted(products: Tensor) -> Tensor:
 
 
 def _buckets(bucket_size: int, max_positions: int) -> np.ndarray:
-    """Returns the bucket of each distance, starting at 0, an int32 array.
+    """Returns an int32 array with the bucket of each distance, from 0 on.
 
     Distances up to half of the buckets have a bucket each. Larger distances are
     grouped by their logarithm, in float32 as in
@@ -177,7 +193,7 @@ def _check(config: dict[str, Any], path: Path) -> None:
         ("embedding_size", "hidden_size"),
         ("max_relative_positions", "max_position_embeddings"),
     ):
-        # -1 means: as many as there are positions.
+        # -1, like a missing key, means the value of the other key.
         if config.get(key, -1) != -1:
             expected.append((key, config.get(same), None))
     kinds = config.get("pos_att_type") or []

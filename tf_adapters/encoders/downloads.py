@@ -18,7 +18,12 @@ _HUGGINGFACE_FILES = [
 
 
 def huggingface_folder(name: str) -> pathlib.Path:
-    """Returns the local folder of `hf://owner/model`, downloading if needed.
+    """Returns the local folder of an encoder from the Hugging Face Hub.
+
+    If the encoder is not cached, it is downloaded.
+
+    Args:
+        name: `hf://owner/model`.
 
     Raises:
         UserError: If the encoder is not cached and cannot be downloaded.
@@ -37,7 +42,7 @@ def huggingface_folder(name: str) -> pathlib.Path:
                 local_files_only=not online,
             )
         )
-    # The library's errors have no common base class.
+    # The errors of huggingface_hub have no common base class.
     except Exception as error:
         if online:
             raise UserError(
@@ -48,14 +53,14 @@ def huggingface_folder(name: str) -> pathlib.Path:
 
 
 def check_preset(name: str, handle: str) -> None:
-    """Raises an error if a KerasHub preset cannot be loaded.
+    """Checks that a KerasHub preset is cached or that Kaggle can be reached.
 
     Args:
         name: Name that the user asked for.
         handle: Its Kaggle handle, `kaggle://owner/model/keras/variant/version`.
 
     Raises:
-        UserError: If the preset is not cached and the host does not respond.
+        UserError: If the preset is not cached and Kaggle does not respond.
     """
     import kagglehub.config
 

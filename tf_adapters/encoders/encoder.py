@@ -101,7 +101,7 @@ class Encoder:
         """Resets all weights to the values at loading time.
 
         You can then build a new model on the encoder. A model whose training
-        changed the weights loses its values, and raises an error when used.
+        changed the weights can no longer be used: it raises an error.
 
         Raises:
             UserError: If the encoder comes from a `.keras` file, which does
@@ -119,7 +119,7 @@ def as_encoder(backbone: keras_hub.models.Backbone | Encoder) -> Encoder:
             unchanged.
 
     Raises:
-        UserError: If the backbone belongs to another family.
+        UserError: If the backbone belongs to an unknown family.
     """
     if not isinstance(backbone, keras_hub.models.Backbone):
         return backbone

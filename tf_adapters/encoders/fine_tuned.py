@@ -1,8 +1,9 @@
-"""Encoders that runs have fine-tuned: new weights for a pretrained encoder.
+"""Reads encoders that runs have fine-tuned.
 
-Such a run writes an adapter folder of method `full` with all weights of the
-encoder: `adapter` for a run that fine-tuned one task (its head is not part of
-the encoder), or `encoder` for a run of several tasks.
+A run that fine-tunes an encoder writes an adapter folder of method `full`,
+which contains all weights of the encoder. A run of one task names the folder
+`adapter`; it also contains the head, which is not read here. A run of several
+tasks names the folder `encoder`.
 """
 
 from __future__ import annotations
@@ -58,12 +59,13 @@ def load_fine_tuned_weights(
     folder: str | Path,
     config: dict[str, Any],
 ) -> None:
-    """Assigns fine-tuned weights to the pretrained backbone.
+    """Assigns the fine-tuned weights in an adapter folder to a backbone.
 
-    An unused pooler was not trained and keeps the backbone's weights.
+    If no head used the pooler, the folder has no weights for it. The pooler
+    then keeps the backbone's weights.
 
     Args:
-        backbone: KerasHub backbone.
+        backbone: KerasHub backbone with the pretrained weights.
         folder: Path of the adapter folder.
         config: Return value of `read_fine_tuned_config`.
 

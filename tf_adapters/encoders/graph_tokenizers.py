@@ -16,18 +16,18 @@ def byte_pair(
     merges: list[str] | str,
     add_prefix_space: bool,
 ) -> keras_hub.models.RobertaTokenizer:
-    """Returns RoBERTa's tokenizer.
+    """Returns a RoBERTa tokenizer with a given vocabulary.
 
     Args:
         vocabulary: Dict from token to id, or the path of `vocab.json`.
-        merges: List of merges, or the path of `merges.txt`.
+        merges: List of byte-pair merges, or the path of `merges.txt`.
         add_prefix_space: Whether to add a space before a text.
     """
     return keras_hub.models.RobertaTokenizer(
         vocabulary,
         merges,
         add_prefix_space=add_prefix_space,
-        # "</s>" in a text is plain text; see word_piece.py.
+        # "</s>" in a text is treated as plain text; see word_piece.py.
         unsplittable_tokens=[],
         # KerasHub's Python code splits numbers as in Llama 3, not in RoBERTa.
         _allow_python_workflow=False,
@@ -35,7 +35,7 @@ def byte_pair(
 
 
 def word_piece_class(is_mpnet: bool) -> type[WordPieceTokenizer]:
-    """Returns the class of WordPiece tokenizers, MPNet's or BERT's."""
+    """Returns the class of WordPiece tokenizers: MPNet's, or else BERT's."""
     # Imported here, because loading also works without TensorFlow.
     from tf_adapters.encoders.mpnet_tokenizer import MPNetTokenizer
     from tf_adapters.encoders.word_piece import WordPieceTokenizer
@@ -46,11 +46,15 @@ def word_piece_class(is_mpnet: bool) -> type[WordPieceTokenizer]:
 def of_content(
     content: dict[str, Any], cls_token: str | None
 ) -> keras_hub.tokenizers.Tokenizer | None:
-    """Returns the tokenizer that a `tokenizer.json` describes, or `None`.
+    """Creates the tokenizer that a `tokenizer.json` describes.
 
     Args:
         content: Parsed content of the file.
-        cls_token: The token before a text.
+        cls_token: The token before a text, such as "[CLS]". It distinguishes
+            MPNet from BERT, and ModernBERT from unsupported kinds.
+
+    Returns:
+        KerasHub tokenizer, or `None` if the kind of tokenizer is not supported.
     """
     model, before = content["model"], content.get("pre_tokenizer") or {}
     cleaning = content.get("normalizer") or {}
@@ -90,7 +94,10 @@ def _pairs(content: dict[str, Any]) -> tuple[dict[str, int], list[str]]:
 
 
 def _tokens_by_id(content: dict[str, Any]) -> list[str]:
-    """Returns the vocabulary of `tokenizer.json`, including added tokens."""
+    """Returns a list of the tokens in a `tokenizer.json`, in order of ids.
+
+    The list includes added tokens, and a placeholder for each unused id.
+    """
     ids = dict(content["model"]["vocab"])
     ids |= {token["content"]: token["id"] for token in content["added_tokens"]}
     tokens = [f"[unused id {i}]" for i in range(max(ids.values()) + 1)]

@@ -3,9 +3,9 @@
 The backbone is built from `config.json`, and its weights are ported here
 instead of by KerasHub's converters. The converters drop RoBERTa's token-type
 row, refuse checkpoints without a pooler or without a prefix, and ignore
-activation, epsilon, number of segments and dropout in the config. A table from
-variables to tensors (`huggingface_weights.py`) is shorter than correcting these
-faults, and with it both missing and unexpected tensors are errors.
+activation, epsilon, number of segments and dropout in the config. Using a table
+from variables to tensors (`huggingface_weights.py`) is shorter than correcting
+these faults, and reveals both missing and unexpected tensors.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ _DISTILBERT_OPTIONS = {
     "layer_norm_epsilon": (None, 1e-12),
     "hidden_dropout": ("dropout", 0.1),
     "attention_dropout": ("attention_dropout", 0.1),
-    # Likewise: there is no dropout after the output projection of attention.
+    # Also fixed there: no dropout after the output projection of attention.
     "attention_output_dropout": (None, 0.0),
 }
 
 
 def _first_position(config: dict[str, Any], path: pathlib.Path) -> int:
-    """Returns the first row that tokens use in RoBERTa's position table."""
+    """Returns the row of RoBERTa's position table for a text's first token."""
     padding = config.get("pad_token_id", 1)
     longest = config["max_position_embeddings"]
     config_checks.check_number("max_position_embeddings", longest, 1, 1e9, path)

@@ -11,7 +11,7 @@ from tf_adapters.common.text_files import parse_json
 
 
 def _names_in_index(path: pathlib.Path) -> list[str]:
-    """Returns the names of the weights files that an index lists."""
+    """Returns the file names in a `model.safetensors.index.json`, sorted."""
     try:
         files = parse_json(path.read_text(encoding="utf-8"))["weight_map"]
         names = sorted(set(files.values()))
@@ -32,7 +32,9 @@ def _names_in_index(path: pathlib.Path) -> list[str]:
 
 
 class HuggingFaceCheckpoint:
-    """The tensors of a folder, by name without prefix, read on demand.
+    """The tensors of a Hugging Face folder.
+
+    A tensor is read from its file only when `read` is called.
 
     Attributes:
         folder: Path.
@@ -41,7 +43,7 @@ class HuggingFaceCheckpoint:
     Args:
         folder: Path of a folder with `model.safetensors`, or with
             `model.safetensors.index.json` and the files that it names.
-        prefix: Prefix to remove from tensor names, if they have it.
+        prefix: Prefix to remove from the names of tensors that start with it.
     """
 
     def __init__(self, folder: str | pathlib.Path, prefix: str) -> None:
@@ -53,18 +55,19 @@ class HuggingFaceCheckpoint:
             self.num_bytes += (self.folder / file_name).stat().st_size
             for stored in file.keys():  # noqa: SIM118
                 name = stored.removeprefix(prefix)
-                # Checkpoints converted before 2020 have TensorFlow's names.
+                # Checkpoints converted before 2020 have TensorFlow's names of
+                # these weights.
                 name = name.replace("LayerNorm.gamma", "LayerNorm.weight")
                 name = name.replace("LayerNorm.beta", "LayerNorm.bias")
                 self._places[name] = (file, stored)
 
     @property
     def names(self) -> set[str]:
-        """Set of the tensors' names."""
+        """Set of the names of all tensors, without the prefix."""
         return set(self._places)
 
     def read(self, name: str) -> np.ndarray:
-        """Returns a tensor as float32.
+        """Returns the tensor with the given name as a float32 array.
 
         Raises:
             UserError: If the tensor does not contain floating-point numbers, or
@@ -73,7 +76,7 @@ class HuggingFaceCheckpoint:
         file, stored = self._places[name]
         try:
             tensor = file.get_tensor(stored)
-        # The dtype does not exist in NumPy.
+        # Raised if the tensor's dtype does not exist in NumPy.
         except (AttributeError, TypeError, safetensors.SafetensorError) as e:
             raise self._damaged(name, f"cannot be read ({cut(e)})") from e
         if tensor.dtype.kind in "biu":

@@ -37,15 +37,19 @@ def _no_arguments(config: dict[str, Any], path: Path) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """The names used by one `model_type`. Defaults are BERT's names.
+    """Describes the checkpoints of one `model_type`.
+
+    The default values are BERT's.
 
     Attributes:
         backbone: Class of the backbone.
-        modules: Dict from the backbone's layer path to the checkpoint's module.
+        modules: Dict from the path of each layer in the backbone to the name of
+            its module in the checkpoint.
         prefix: Prefix of all module names in a model with a head.
         arguments: Dict from the backbone's argument to its `config.json` key.
-        options: Dict from an option of this library to its key and the default
-            value in transformers.
+        options: Dict from the name of an option, such as `activation`, to a
+            pair: its key in `config.json`, or `None` if the config does not
+            have it, and its default value in transformers.
         first_position: Function of the config and its path that returns the
             first row that tokens use in the position table. `None` (default)
             for row 0.

@@ -47,10 +47,11 @@ _FLAGS = (
 def load_huggingface_tokenizer(
     folder: str | pathlib.Path,
 ) -> HuggingFaceTokenizer | keras_hub.tokenizers.Tokenizer:
-    """Returns the tokenizer of a folder.
+    """Returns the tokenizer of a Hugging Face folder.
 
     Args:
-        folder: Path of a folder with one of the vocabularies named above.
+        folder: Path of a folder with `config.json` and a vocabulary, such as
+            `vocab.txt`.
 
     Raises:
         UserError: If there is no vocabulary, or it lacks a special token.
@@ -132,7 +133,7 @@ def _word_piece(folder: pathlib.Path, model_type: Any) -> WordPieceTokenizer:
 
 
 class HuggingFaceTokenizer:
-    """transformers' tokenizer with the attributes that packing reads.
+    """Wraps a tokenizer of transformers for use in a `TextPacker`.
 
     Attributes:
         start_token_id, end_token_id, pad_token_id, unk_token_id,
@@ -152,8 +153,8 @@ class HuggingFaceTokenizer:
         self._tokenizer = transformers.AutoTokenizer.from_pretrained(
             str(folder), local_files_only=True
         )
-        # The tokens around a pair of equal texts. (An empty second text would
-        # not be treated as a pair.)
+        # Finds the special tokens by tokenizing a pair of equal texts. (An
+        # empty second text would not be treated as a pair.)
         pair = self._tokenizer("a", "a", return_token_type_ids=True)
         length = len(self(["a"])[0])
         self.start_token_id, *inside, self.end_token_id = pair["input_ids"]
@@ -176,7 +177,11 @@ class HuggingFaceTokenizer:
     def with_offsets(
         self, texts: Iterable[str]
     ) -> list[tuple[list[int], list[tuple[int, int]]]]:
-        """Returns for each text its token ids and their character offsets."""
+        """Returns, for each text, its token ids and the tokens' offsets.
+
+        The offsets of a token are the index of its first character and the
+        index after its last character.
+        """
         encoded = self._encode(texts, return_offsets_mapping=True)
         return list(
             zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
@@ -196,7 +201,7 @@ class HuggingFaceTokenizer:
         )
 
     def save(self, folder: str | pathlib.Path) -> None:
-        """Writes the files that this class reads into a folder."""
+        """Writes the tokenizer's files to a folder, which can be loaded."""
         self._tokenizer.save_pretrained(str(folder))
 
     def in_graph(self) -> keras_hub.tokenizers.Tokenizer | None:
@@ -217,7 +222,7 @@ class HuggingFaceTokenizer:
 def count_ids(
     tokenizer: HuggingFaceTokenizer | keras_hub.tokenizers.Tokenizer,
 ) -> int:
-    """Returns the largest id of a tokenizer of any library, plus 1."""
+    """Returns the largest token id of a tokenizer, plus 1."""
     if isinstance(
         tokenizer, HuggingFaceTokenizer | keras_hub.models.RobertaTokenizer
     ):

@@ -51,13 +51,16 @@ _DISTILBERT_BLOCK = {
 def blocks_of(
     block: dict[str, str], module: str, layer: str = "transformer_layer_{}"
 ) -> dict[str, str]:
-    """Returns the table of all blocks; `{}` is the number of a block.
+    """Returns a dict from the layers of a backbone's blocks to modules.
+
+    It is valid for all blocks, since `{}` takes the place of a block's number.
 
     Args:
         block: Dict from the path of a layer in KerasHub's block to the module
             in the checkpoint's block.
-        module: The checkpoint's name of a block.
-        layer: Path of a block. Defaults to `"transformer_layer_{}"`.
+        module: Name of a block in the checkpoint, with `{}`.
+        layer: Path of a block in the backbone, with `{}`. Defaults to
+            `"transformer_layer_{}"`.
     """
     return {f"{layer}/{k}": f"{module}.{v}" for k, v in block.items()}
 
@@ -65,7 +68,13 @@ def blocks_of(
 def _modules(
     block: dict[str, str], blocks: str, **outside: str
 ) -> dict[str, str]:
-    """Returns a family's table from layers to modules."""
+    """Returns the dict from all layers of a BERT-like backbone to modules.
+
+    Args:
+        block: See `blocks_of`.
+        blocks: Name of the list of blocks in the checkpoint.
+        **outside: Modules of the layers outside of blocks.
+    """
     norm = {"embeddings_layer_norm": "embeddings.LayerNorm"}
     return {**outside, **norm, **blocks_of(block, f"{blocks}.{{}}")}
 
@@ -137,13 +146,13 @@ def port_weights(
 
     Returns:
         Whether the checkpoint has a pooler that the backbone can use. If not,
-        the backbone's pooler is set to zero: it must not be used, and its
-        initial values would differ each time.
+        the weights of the backbone's pooler, which must not be used, are set to
+        zero. Otherwise, they would be random and differ each time.
 
     Raises:
         UserError: If a tensor is missing, is damaged or does not have the shape
-            in the config, or if the encoder has tensors that do not exist in
-            the backbone.
+            in the config, or if the checkpoint has encoder tensors that do not
+            exist in the backbone.
     """
     names = {
         v.path: _tensor_name(v.path, family.modules) for v in backbone.weights
@@ -164,8 +173,8 @@ def port_weights(
         if name == _POSITIONS:
             tensor = tensor[first_position:]
             if family.has_token_type_row:
-                # RoBERTa adds row 0 of its token types to every token.
-                # KerasHub's does not, so the row is added to all positions.
+                # RoBERTa adds row 0 of its token types to every token. KerasHub
+                # does not, so the row is added to all position embeddings.
                 tensor = tensor + checkpoint.read(_TOKEN_TYPES)[0]
         variable.assign(_fit(tensor, variable, name, checkpoint))
     return has_pooler
@@ -208,13 +217,18 @@ def _fit(
     name: str,
     checkpoint: HuggingFaceCheckpoint,
 ) -> np.ndarray:
-    """Returns the tensor in the variable's layout, or raises an error."""
+    """Converts a PyTorch tensor to the layout of a Keras variable.
+
+    Raises:
+        UserError: If the tensor's shape does not fit the variable.
+    """
     shape = tuple(variable.shape)
     is_kernel = variable.path.endswith("/kernel")
     expected = shape
     if is_kernel:
-        # PyTorch stores (out, in). KerasHub splits heads: the output kernel
-        # of attention is (heads, head width, out), others (in, heads, width).
+        # PyTorch's kernels have shape (out, in). In KerasHub, attention has an
+        # axis for heads: the output kernel is (heads, head width, out), and the
+        # other kernels are (in, heads, head width).
         is_output = "/attention_output/" in variable.path
         split = len(shape) - 1 if is_output else 1
         expected = (math.prod(shape[split:]), math.prod(shape[:split]))

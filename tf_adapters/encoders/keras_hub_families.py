@@ -50,8 +50,8 @@ def register(
         architecture: The `Architecture` of the class.
 
     Raises:
-        UserError: If an argument is of another type, or the class has another
-            architecture already.
+        UserError: If an argument has the wrong type, or if the class is already
+            registered with another architecture.
 
     Examples:
         >>> import keras_hub
@@ -82,7 +82,7 @@ def architecture_of(backbone: keras_hub.models.Backbone) -> Architecture:
     """Returns the `Architecture` of a backbone.
 
     Raises:
-        UserError: If the backbone belongs to another family.
+        UserError: If the backbone belongs to an unknown family.
     """
     if type(backbone) not in FAMILIES:
         families = ", ".join(known.__name__ for known in FAMILIES)
@@ -95,10 +95,12 @@ def architecture_of(backbone: keras_hub.models.Backbone) -> Architecture:
 
 
 def fields_of(backbone: keras_hub.models.Backbone) -> dict[str, Any]:
-    """Returns the fields of `Encoder` except name and backbone.
+    """Returns the arguments of `Encoder` for a backbone of KerasHub, as a dict.
+
+    The name and the backbone itself are not included.
 
     Raises:
-        UserError: If the backbone belongs to another family.
+        UserError: If the backbone belongs to an unknown family.
     """
     architecture = architecture_of(backbone)
     return {

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-# From the path of KerasHub's variable to its name in this library.
+# Pairs of the path of KerasHub's variable and its name in `MaskedLMLayer`.
 _NAMES = (
     ("intermediate_dense/kernel", "kernel"),
     ("intermediate_dense/bias", "bias"),
@@ -29,10 +29,14 @@ _NAMES = (
 
 
 def read_preset_head(source: str | Path) -> dict[str, np.ndarray] | None:
-    """Returns the head's arrays by this library's variable names, or `None`.
+    """Returns the weights of a preset's masked language modeling head.
 
     Args:
-        source: Preset, handle or folder, from `find_encoder`.
+        source: Preset, handle or folder, as `find_encoder` returns it.
+
+    Returns:
+        Dict from the name of a variable of `MaskedLMLayer` to an array, or
+        `None` if the preset has no such head.
     """
     source = str(source)
     for file in (preset_utils.TASK_CONFIG_FILE, preset_utils.TASK_WEIGHTS_FILE):

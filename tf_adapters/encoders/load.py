@@ -138,10 +138,13 @@ def _load(
 
 
 def find_encoder(name: str) -> str | pathlib.Path:
-    """Returns the folder, preset or handle of an encoder's name.
+    """Finds an encoder by name; downloads it from Hugging Face if needed.
 
     Args:
         name: As for `load_encoder`.
+
+    Returns:
+        Path of a folder, or the name or handle of a KerasHub preset.
 
     Raises:
         UserError: If there is no such encoder, or it cannot be downloaded.
@@ -173,7 +176,7 @@ def find_encoder(name: str) -> str | pathlib.Path:
 def _policy(
     dtype: keras.DTypePolicy | str | None,
 ) -> keras.DTypePolicy | str | None:
-    """Returns the dtype policy for loading, `None` for Keras's default."""
+    """Returns the dtype policy to load with, or `None` for Keras's default."""
     if dtype is None:
         name = keras.config.dtype_policy().name
         return f"mixed_{name}" if name in ("bfloat16", "float16") else None
@@ -192,7 +195,7 @@ def _load_trained(
     dtype: keras.DTypePolicy | str | None,
     with_tokenizer: bool,
 ) -> tuple[Encoder, Any]:
-    """Loads a fine-tuned encoder: the original one, with trained weights."""
+    """Loads a fine-tuned encoder from an adapter folder, and its tokenizer."""
     config = fine_tuned.read_fine_tuned_config(folder)
     base, tokenizer = load_encoder(
         config["encoder"]["name"], dtype, with_tokenizer
@@ -239,7 +242,7 @@ def _check_tokenizer(encoder: Encoder, tokenizer: Any) -> None:
     """Raises an error if a tokenizer fails or its ids exceed the encoder's."""
     try:
         tokenizer(["a"])
-    # Errors of several libraries, which find damaged files only when used.
+    # Several libraries find damaged files only now, and raise various errors.
     except Exception as error:
         raise UserError(
             f"The vocabulary of `{encoder.name}` is damaged "
@@ -259,7 +262,7 @@ def _check_tokenizer(encoder: Encoder, tokenizer: Any) -> None:
 def _from_preset(
     load: Callable[..., Any], name: str | pathlib.Path, **options: Any
 ) -> Any:
-    """Calls a `from_preset` of KerasHub; its errors become `UserError`s."""
+    """Calls a `from_preset` of KerasHub; raises its errors as `UserError`."""
     try:
         return load(str(name), **options)
     # A constructor may raise any error for a damaged file.

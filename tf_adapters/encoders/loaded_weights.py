@@ -1,6 +1,6 @@
 """Remembers an encoder's original weights, and which model changed them.
 
-Models use an encoder's layers in place. A method that trains layer norms,
+All models of an encoder use the same layers. A method that trains layer norms,
 biases or all weights therefore changes the encoder for all its models.
 """
 
@@ -36,14 +36,14 @@ class User:
 
 
 class LoadedWeights:
-    """The original values of trainable weights, and the current user.
+    """The original values of an encoder's weights, and their current user.
 
     Call `loaded_weights(backbone)` to get the instance of a backbone.
     """
 
     def __init__(self) -> None:
-        # The fingerprint if the weights do not give it: they are quantized, or
-        # come from a `.keras` file.
+        # The fingerprint, if it cannot be computed from the weights, because
+        # they are quantized or come from a `.keras` file.
         self.given_fingerprint: str | None = None
         # Whether the original weights are unknown: a `.keras` file only
         # contains the weights after training.
@@ -52,17 +52,17 @@ class LoadedWeights:
         self.quantization: str | None = None
         # The number of weights before they were quantized.
         self.num_weights: int | None = None
-        # From the path of a weight that some model trains to the variable and
-        # its original value.
+        # Dict from the path of each weight that some model trains to the
+        # variable and its original value.
         self._loaded = {}
         self._changed_by = None
         self._trainers = weakref.WeakSet()
         self._restored = weakref.WeakSet()
-        # From an inactive user to the values that it trained.
+        # Dict from each inactive user to the values that it trained, by path.
         self._put_away = weakref.WeakKeyDictionary()
 
     def keep(self, variables: Iterable[keras.Variable], user: User) -> None:
-        """Copies the original values of the weights that a user may change."""
+        """Stores the original values of the weights that a user may change."""
         for variable in variables:
             if variable.path not in self._loaded:
                 value = np.array(variable.numpy())
@@ -71,24 +71,25 @@ class LoadedWeights:
             self._trainers.add(user)
 
     def values(self) -> dict[str, np.ndarray]:
-        """Returns a dict from path to array of the original values kept."""
+        """Returns the stored original values, as a dict from path to array."""
         return {path: value for path, (_, value) in self._loaded.items()}
 
     def replace(self, values: dict[str, np.ndarray]) -> None:
-        """Replaces the original values, given by path.
+        """Replaces stored original values. `values` maps paths to arrays.
 
-        Used for files: until they are read, the encoder's weights are random.
+        This is used for encoders from files, whose weights are random until the
+        file is read.
         """
         for path, value in values.items():
             variable, _ = self._loaded[path]
             self._loaded[path] = variable, value
 
     def put_away(self, user: User) -> dict[str, np.ndarray]:
-        """Returns the values, by path, that are stored for an inactive user."""
+        """Returns an inactive user's weights, as a dict from path to array."""
         return self._put_away.get(user, {})
 
     def keep_for(self, user: User, values: dict[str, np.ndarray]) -> None:
-        """Stores values, by path, for an inactive user."""
+        """Stores an inactive user's weights, a dict from path to array."""
         self._put_away[user] = values
 
     def changed(self) -> list[str]:
@@ -151,9 +152,11 @@ class LoadedWeights:
         )
 
     def switch_to(self, user: User, encoder: str) -> None:
-        """Switches the weights to a user: its own values, or the original ones.
+        """Makes a user the current one, and assigns its values to the weights.
 
-        The values of the previous user are stored for it.
+        Weights that the user did not train get their original values. The
+        values of the previous user are stored until it is the current one
+        again.
 
         Raises:
             UserError: If the weights were changed by an unknown user, or if the
@@ -205,7 +208,7 @@ class LoadedWeights:
         self._changed_by = None
 
 
-# Several encoders made of the same backbone share its weights.
+# Keyed by backbone, since several `Encoder`s can share a backbone's weights.
 _OF_BACKBONE = weakref.WeakKeyDictionary()
 
 
@@ -224,15 +227,16 @@ def hash_of_weights(
     Args:
         backbone: KerasHub backbone.
         settings: Plain values to include in the hash.
-        values: Dict from path to array, which replace the current values of
-            these weights.
+        values: Dict from the path of a weight to an array that is hashed
+            instead of the weight's current value.
     """
     digest = hashlib.sha256()
     digest.update(repr(settings).encode())
     weights = {weight.path: weight for weight in backbone.weights}
     for path in sorted(weights):
         value = values[path] if path in values else weights[path].numpy()
-        # In float32, so that all policies with float32 variables agree.
+        # In float32, so that the hash is the same under all dtype policies with
+        # float32 variables.
         value = np.ascontiguousarray(value, dtype="<f4")
         digest.update(f"{path} {value.shape}".encode())
         digest.update(value.data)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from tf_adapters.encoders.encoder import Encoder
 
 
-# Names of the dense layer, the norm and the bias in each kind of head.
+# Checkpoint names of the dense layer, the norm and the output bias of each kind
+# of head.
 _FORMS: tuple[tuple[Any, ...], ...] = (
     (  # BERT
         "cls.predictions.transform.dense",
@@ -50,7 +51,7 @@ _FORMS: tuple[tuple[Any, ...], ...] = (
     # ModernBERT, whose dense layer and norm have no biases; ours stay zero
     ("head.dense", "head.norm", "decoder.bias", False),
 )
-# Names of the output matrix, if a checkpoint stores it.
+# Names of the output matrix in the checkpoints that store it.
 _OUTPUTS = (
     "cls.predictions.decoder.weight",
     "lm_head.decoder.weight",
@@ -98,7 +99,11 @@ def load_masked_lm_head(model: Any, name: str | os.PathLike[str]) -> bool:
 def _tensor_names(
     layer: str, norm: str, output_bias: str, has_offsets: bool = True
 ) -> dict[str, str]:
-    """Returns a dict from this library's variable to the tensor's name."""
+    """Returns a dict from a head's variable to its tensor in a checkpoint.
+
+    Both are names. The arguments are an entry of `_FORMS`; `has_offsets` says
+    whether the dense layer and the norm have biases.
+    """
     names = {
         "kernel": f"{layer}.weight",
         "gamma": f"{norm}.weight",
@@ -110,9 +115,9 @@ def _tensor_names(
 
 
 def _check_tied(encoder: Encoder, checkpoint: HuggingFaceCheckpoint) -> None:
-    """Refuses a head whose output matrix is not the token embedding."""
+    """Raises a `UserError` if the output matrix is not the token embedding."""
     if encoder.quantization:
-        return  # Its embeddings are rounded.
+        return  # The embeddings are rounded, so they cannot be compared.
     embeddings = encoder.backbone.token_embedding.embeddings
     for name in checkpoint.names.intersection(_OUTPUTS):
         if not np.array_equal(checkpoint.read(name), embeddings):

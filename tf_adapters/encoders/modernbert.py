@@ -39,10 +39,10 @@ class ModernBertBackbone(keras_hub.models.Backbone):
             the attention weights. Defaults to 0, as in the published encoders.
         max_sequence_length: Integer. Maximum number of tokens. Defaults to
             8192.
-        global_every: Integer. Blocks whose number is a multiple of this are
-            global, the others are local. Defaults to 3.
-        local_attention: Integer. Width of the local window: tokens of local
-            blocks attend to half of this on each side. Defaults to 128.
+        global_every: Integer. Blocks whose number, from 0, is a multiple of
+            this are global, the others are local. Defaults to 3.
+        local_attention: Integer. Width of the local window: in local blocks, a
+            token attends to half as many tokens on each side. Defaults to 128.
         global_theta: Number. Theta of global blocks' rotary positions. Defaults
             to 160,000.
         local_theta: The same for local blocks. Defaults to 10,000.

@@ -19,7 +19,7 @@ _PARTS = ("query", "key", "value")
 
 
 class _Checkpoint(HuggingFaceCheckpoint):
-    """A checkpoint in which each fused projection appears as three tensors."""
+    """A checkpoint whose fused projections appear as query, key and value."""
 
     @property
     def names(self) -> set[str]:
@@ -62,10 +62,11 @@ def _check(config: dict[str, Any], path: Path) -> None:
 def _more_arguments(
     config: dict[str, Any], path: Path
 ) -> dict[str, int | float]:
-    """Returns the arguments that describe global and local blocks.
+    """Returns the backbone's arguments for global and local blocks.
 
-    transformers 5 writes `layer_types` and `rope_parameters`. Version 4 writes
-    the keys that the published checkpoints have.
+    They are read from `layer_types` and `rope_parameters` if transformers 5
+    wrote the config. Version 4 writes other keys, such as
+    `global_attn_every_n_layers`, as in the published checkpoints.
     """
     window = config.get("local_attention", 128)
     config_checks.check_number("local_attention", window, 1, 1e9, path)
@@ -93,7 +94,8 @@ def _theta(config: dict[str, Any], kind: str, path: Path) -> float:
             f"`{path}`: expected rope_type='default' in `rope_parameters`. "
             f"Received: {shown(rope['rope_type'])}"
         )
-    # In the published checkpoints, a null means the theta of global blocks.
+    # In the published checkpoints, local blocks use the theta of global blocks
+    # if their own is null.
     theta = rope.get("rope_theta") or config.get(key, default)
     if theta is None:
         theta = config.get("global_rope_theta", 160_000.0)

@@ -49,22 +49,34 @@ class RotaryPositions(keras.layers.Layer):
         project: Callable[[str, Tensor], Tensor] | None,
         drop: Callable[[Tensor], Tensor] | None,
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """See `tf_adapters.layers.attention.NoPositions`."""
+        """Returns the rotated query and key, and a bias if `reach` is set.
+
+        See `tf_adapters.layers.attention.NoPositions`.
+        """
         # There may be fewer queries than keys: those of the first tokens.
         queries, keys = (ops.arange(ops.shape(x)[1]) for x in (query, key))
         bias = None
         if self.reach is not None:
             distance = ops.abs(keys[None, :] - queries[:, None])
             is_far = ops.cast(distance > self.reach, "float32")
-            # The sum with a padding mask is finite in float16, too.
+            # Even when the padding mask is added, this is finite in float16.
             bias = -3e4 * is_far[None, None]
         return self._rotated(query, queries), self._rotated(key, keys), bias
 
     def _rotated(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Returns `(batch, tokens, width)`, each head rotated in float32."""
+        """Rotates each head's vectors by the angles of their positions.
+
+        Args:
+            x: `(batch, tokens, width)`.
+            positions: `(tokens,)` integers.
+
+        Returns:
+            Tensor of the shape and type of `x`, computed in float32.
+        """
         tokens, width = ops.shape(x)[1], x.shape[-1]
         head_width = width // self.num_heads
-        # In float32, as in PyTorch: other rounding shows at far positions.
+        # In float32, as in PyTorch. At large positions, outputs would otherwise
+        # differ.
         powers = np.arange(0, head_width, 2, dtype="float32") / head_width
         frequencies = 1 / np.float32(self.theta) ** powers
         angles = ops.cast(positions, "float32")[:, None] * frequencies

@@ -1,7 +1,7 @@
-"""ModernBERT's byte pairs, which run in a graph.
+"""ModernBERT's byte-pair tokenizer, which runs in a graph.
 
-The vocabulary has tokens that are added to the byte pairs, such as runs of
-spaces. They are found in a text before it is split into words.
+In addition to byte pairs, the vocabulary has added tokens, such as runs of
+spaces. Added tokens are found in a text before it is split into words.
 """
 
 from collections.abc import Iterable
@@ -25,9 +25,9 @@ class ModernBertTokenizer(keras_hub.tokenizers.BytePairTokenizer):
 
     Args:
         vocabulary: Dict from token to id, added tokens included.
-        merges: List of the byte pairs' merges.
-        added_tokens: List of the added tokens that are found in texts. Defaults
-            to none.
+        merges: List of byte-pair merges.
+        added_tokens: List of the added tokens to find in texts. Defaults to
+            none.
         **kwargs: See `keras_hub.tokenizers.BytePairTokenizer`.
 
     Call arguments:
@@ -50,7 +50,7 @@ class ModernBertTokenizer(keras_hub.tokenizers.BytePairTokenizer):
     ) -> None:
         # Use the graph code for eager calls, too, so that ids are the same.
         kwargs["_allow_python_workflow"] = False
-        # "[SEP]" in a text is plain text; see word_piece.py.
+        # "[SEP]" in a text is treated as plain text; see word_piece.py.
         kwargs["unsplittable_tokens"] = []
         for name in ("start", "end", "pad", "mask"):
             token = {"start": "[CLS]", "end": "[SEP]"}.get(name)
@@ -58,7 +58,7 @@ class ModernBertTokenizer(keras_hub.tokenizers.BytePairTokenizer):
                 token or f"[{name.upper()}]", f"{name}_token"
             )
         self.added_tokens = list(added_tokens)
-        # KerasHub's code returns ragged tensors in a graph only.
+        # KerasHub's code returns ragged tensors only if it runs in a graph.
         self._in_graph = tf.function(self._tokens, reduce_retracing=True)
         super().__init__(vocabulary=vocabulary, merges=merges, **kwargs)
 
@@ -70,7 +70,7 @@ class ModernBertTokenizer(keras_hub.tokenizers.BytePairTokenizer):
     def tokenize(
         self, inputs: Sequence[str] | tf.Tensor
     ) -> list[list[int]] | tf.RaggedTensor:
-        """Returns the token ids of texts in Unicode's form NFC."""
+        """Converts texts to Unicode's form NFC, and returns their token ids."""
         tokens = self._in_graph(tf.convert_to_tensor(inputs))
         return tokens.to_list() if tf.executing_eagerly() else tokens
 

@@ -194,7 +194,7 @@ HUGGINGFACE = Family(
     },
     "mpnet.",
     options=OPTIONS_WITHOUT_SEGMENTS,
-    # Hard-coded in the original: `padding_idx` is 1, whatever the config says.
+    # In the original, `padding_idx` is always 1, and the config is ignored.
     first_position=lambda config, path: 2,
     check=_check,
 )

@@ -20,7 +20,9 @@ _FIRST_DISTANCES = (8, 12, 16, 23, 32, 46, 64, 91)
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class RelativePositionBias(keras.layers.Layer):
-    """A learned number for each head and each distance between two tokens.
+    """Learns a bias on attention scores from the relative positions of tokens.
+
+    Each head has a number for each bucket of relative positions.
 
     Args:
         num_heads: Integer.
@@ -30,7 +32,8 @@ class RelativePositionBias(keras.layers.Layer):
         inputs: `(batch, tokens, width)`; only the number of tokens is used.
 
     Returns:
-        `(1, heads, tokens, tokens)`: the bias of each key for each query.
+        `(1, heads, tokens, tokens)`: the bias for each query (third axis) and
+        key (fourth axis).
     """
 
     def __init__(self, num_heads: int, **kwargs: Any) -> None:
@@ -61,16 +64,20 @@ class RelativePositionBias(keras.layers.Layer):
         project: Callable[[str, Tensor], Tensor],
         drop: Callable[[Tensor], Tensor],
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Adds the bias; see `tf_adapters.layers.attention.NoPositions`."""
+        """Returns the query and the key, which are unchanged, and the bias.
+
+        See `tf_adapters.layers.attention.NoPositions`.
+        """
         # There may be fewer queries than keys: those of the first tokens.
         queries, keys = (ops.arange(ops.shape(x)[1]) for x in (query, key))
         return query, key, self._of_distances(keys[None, :] - queries[:, None])
 
     def _of_distances(self, distances: Tensor) -> Tensor:
-        """Returns biases `(1, heads, queries, keys)`.
+        """Returns biases `(1, heads, queries, keys)` for relative positions.
 
         Args:
-            distances: `(queries, keys)`, position of the key minus the query's.
+            distances: `(queries, keys)` integers: the position of each key
+                minus the position of each query.
         """
         far = ops.abs(distances)
         later = [ops.cast(far >= first, "int32") for first in _FIRST_DISTANCES]
@@ -87,7 +94,7 @@ class RelativePositionBias(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class MPNetEncoder(keras_hub.layers.TransformerEncoder):
-    """KerasHub's block with a bias on the attention scores.
+    """KerasHub's `TransformerEncoder`, which adds a bias to attention scores.
 
     Call arguments:
         inputs: `(batch, tokens, width)`.

@@ -40,14 +40,15 @@ _OTHER_SIZES = (
 def check_backbone(
     folder: str | pathlib.Path, class_names: Collection[str]
 ) -> None:
-    """Raises an error unless `config.json` fits an encoder and its weights.
+    """Checks a folder's `config.json`: its encoder is known and fits the files.
 
     Args:
-        folder: Path.
-        class_names: Names of the known backbones.
+        folder: Path of a folder in KerasHub's format.
+        class_names: Names of the classes of known backbones.
 
     Raises:
-        UserError: If a value is wrong or missing. The message names it.
+        UserError: If a value is wrong or missing, or if the weights files are
+            too small. The message names the value.
     """
     path = pathlib.Path(folder) / "config.json"
     found = config_checks.read_json(path)
@@ -83,12 +84,12 @@ def check_finite(
 
 
 def check_tokenizer(folder: str | pathlib.Path) -> None:
-    """Raises an error if a tokenizer would pad texts.
+    """Checks that the tokenizer in a folder does not pad texts itself.
 
-    If there is no tokenizer, KerasHub raises its own error later.
+    If the folder has no tokenizer, KerasHub raises its own error later.
 
     Raises:
-        UserError: If `sequence_length` is set, or the file is damaged.
+        UserError: If `sequence_length` is set, or `tokenizer.json` is damaged.
     """
     path = pathlib.Path(folder) / "tokenizer.json"
     if not path.exists():

@@ -21,15 +21,16 @@ if TYPE_CHECKING:
 
     from tf_adapters.encoders.encoder import Encoder
 
-# The layers whose weights are quantized, and that `layers.quantized` reads.
+# Classes of layers whose weights are quantized. `layers.quantized` reads these
+# weights.
 _KINDS = (
     keras.layers.Dense,
     keras.layers.EinsumDense,
     keras.layers.Embedding,
 )
-# Only weights are quantized, not activations. With rounded activations, a
-# text's answer would depend on the other texts of its batch.
-_NO_QUANTIZER: Any = None  # By Keras's own types, `None` is not allowed.
+# Only weights are quantized, not activations. If activations were rounded, the
+# output for a text would depend on the other texts of its batch.
+_NO_QUANTIZER: Any = None  # Keras's type annotations do not allow `None`.
 _CONFIGS: dict[str, Any] = {
     "int8": keras.quantizers.Int8QuantizationConfig(
         activation_quantizer=_NO_QUANTIZER
@@ -65,16 +66,23 @@ def quantize_encoder(encoder: Encoder, mode: str | None) -> None:
 
 
 def quantize_backbone(backbone: keras_hub.models.Backbone, mode: str) -> None:
-    """Quantizes the weights of a KerasHub backbone in place."""
+    """Quantizes the kernels and embeddings of a KerasHub backbone in place.
+
+    Args:
+        backbone: KerasHub backbone.
+        mode: `"int8"` or `"int4"`.
+    """
     loaded = loaded_weights(backbone)
     loaded.num_weights = backbone.count_params()
-    # Keras collects garbage after each layer. Frozen objects are skipped.
+    # Keras collects garbage after each layer, which is faster if existing
+    # objects are frozen.
     gc.freeze()
     backbone.quantize(
         mode,
         config=_CONFIGS[mode],
         filters=lambda layer: isinstance(layer, _KINDS),
-        # KerasHub's embeddings are a subclass without code of its own.
+        # Allow KerasHub's embedding layer, a subclass of Keras's that adds no
+        # code.
         type_check=False,
     )
     gc.unfreeze()
@@ -82,7 +90,10 @@ def quantize_backbone(backbone: keras_hub.models.Backbone, mode: str) -> None:
 
 
 def check_float(backbone: keras_hub.models.Backbone) -> None:
-    """Raises a `UserError` if weights are integers of an unknown origin."""
+    """Raises a `UserError` if weights were quantized outside of this library.
+
+    The fingerprint of the original weights is then unknown.
+    """
     if loaded_weights(backbone).quantization:
         return
     for variable in backbone.weights:
@@ -96,12 +107,15 @@ def check_float(backbone: keras_hub.models.Backbone) -> None:
 
 
 def count_weights(backbone: keras_hub.models.Backbone) -> int:
-    """Returns how many weights a backbone has, without those of scales."""
+    """Returns the number of a backbone's weights.
+
+    Scales and zero points of quantized weights do not count.
+    """
     return loaded_weights(backbone).num_weights or backbone.count_params()
 
 
 def count_bytes(backbone: keras_hub.models.Backbone) -> int:
-    """Returns how many bytes the weights of a backbone take, with scales."""
+    """Returns the number of bytes of a backbone's weights, including scales."""
     return sum(
         math.prod(variable.shape) * np.dtype(variable.dtype).itemsize
         for variable in backbone.weights

@@ -22,7 +22,8 @@ def load(
     Raises:
         UserError: If an option is not supported in a graph.
     """
-    # Pass bytes: Keras does not consider a path in a saved file safe.
+    # Pass bytes instead of a path, since Keras would refuse a saved file that
+    # contains a path as unsafe.
     proto = path.read_bytes()
     if path.name == "spm.model":
         _check_deberta(options, path)
@@ -35,7 +36,7 @@ def load(
 
 
 def _check_deberta(options: dict[str, Any], path: Path) -> None:
-    """Refuses options of DeBERTa-v3's tokenizer that are off by default."""
+    """Raises a `UserError` if an option of DeBERTa-v3 is not supported."""
     for key in ("do_lower_case", "split_by_punct"):
         if options.get(key):
             raise UserError(
@@ -48,10 +49,11 @@ def _check_deberta(options: dict[str, Any], path: Path) -> None:
 def of_preset(
     tokenizer: keras_hub.tokenizers.Tokenizer,
 ) -> keras_hub.tokenizers.Tokenizer:
-    """Replaces a KerasHub tokenizer by this library's class for it, if any.
+    """Replaces KerasHub's ALBERT or DeBERTa-v3 tokenizer by this library's.
 
-    KerasHub's ALBERT tokenizer does not lowercase texts, but its vocabularies
-    contain only lowercase pieces.
+    Other tokenizers are returned unchanged. KerasHub's ALBERT tokenizer does
+    not lowercase texts, although the vocabularies of its presets contain only
+    lowercase pieces.
     """
     ours = {
         keras_hub.models.AlbertTokenizer: AlbertTokenizer,

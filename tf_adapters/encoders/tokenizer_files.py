@@ -17,13 +17,15 @@ _WORDS = "vocabulary.txt"  # KerasHub's file name.
 def tokenizer_config(
     tokenizer: HuggingFaceTokenizer | keras_hub.tokenizers.Tokenizer,
 ) -> dict[str, Any]:
-    """Returns the plain values that `load_tokenizer` needs, without files.
+    """Returns the configuration of a tokenizer, as a dict of plain values.
+
+    `load_tokenizer` needs this dict and the tokenizer's files.
 
     Args:
         tokenizer: Tokenizer from `load_encoder` or from KerasHub.
 
     Raises:
-        UserError: If `tokenizer` is anything else.
+        UserError: If `tokenizer` is another kind of object.
     """
     if isinstance(tokenizer, HuggingFaceTokenizer):
         return {"library": "tokenizers"}
@@ -35,7 +37,8 @@ def tokenizer_config(
     layer = json.loads(
         json.dumps(keras.saving.serialize_keras_object(tokenizer))
     )
-    # KerasHub tokenizes in two different ways, but does not save which one.
+    # KerasHub has two implementations, Python and TensorFlow, and does not save
+    # which of them a tokenizer uses.
     in_python = tokenizer._allow_python_workflow
     layer["config"]["_allow_python_workflow"] = in_python
     return {"library": "keras_hub", "layer": layer}
@@ -49,7 +52,8 @@ def save_tokenizer_files(
     if isinstance(tokenizer, HuggingFaceTokenizer):
         tokenizer.save(folder)
     elif _is_word_piece(tokenizer):
-        # KerasHub reads with `str.strip`, which would remove some tokens.
+        # `load_tokenizer` reads this file, since KerasHub would read it with
+        # `str.strip` and so remove some tokens.
         text = "\n".join(tokenizer.get_vocabulary())
         (Path(folder) / _WORDS).write_text(text, "utf-8", newline="\n")
     else:
@@ -59,7 +63,11 @@ def save_tokenizer_files(
 def load_tokenizer(
     config: dict[str, Any], folder: str | Path
 ) -> HuggingFaceTokenizer | keras_hub.tokenizers.Tokenizer:
-    """Returns the tokenizer from `tokenizer_config` and its files.
+    """Creates a saved tokenizer from its configuration and its files.
+
+    Args:
+        config: Dict that `tokenizer_config` returned.
+        folder: Path of the folder that `save_tokenizer_files` wrote.
 
     Raises:
         UserError: If the tokenizer needs TensorFlow Text, which is missing.

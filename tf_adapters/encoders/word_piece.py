@@ -20,7 +20,8 @@ import keras_hub
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-# Control, format, private and unassigned characters, except for these three.
+# Characters to remove: the replacement character U+FFFD, and control, format,
+# private and unassigned characters except for tab and line ends.
 _DROPPED = r"[^\P{C}\t\n\r]|\x{fffd}"
 _SPACES = r"[\t\n\r\p{Z}]"
 
@@ -79,7 +80,7 @@ class WordPieceTokenizer(keras_hub.models.BertTokenizer):
     def tokenize(
         self, inputs: Sequence[str] | tf.Tensor
     ) -> list[list[int]] | tf.RaggedTensor:
-        """Returns the token ids of cleaned texts."""
+        """Cleans texts as BERT does, and returns their token ids."""
         return super().tokenize(self._clean(tf.convert_to_tensor(inputs)))
 
     def _clean(self, texts: tf.Tensor) -> tf.Tensor:

@@ -44,8 +44,9 @@ __all__ = [
     "register",
     "to_config",
 ]
-# A module with the same name as a head would be found instead of the head, and
-# a module cannot be called. `__getattr__` names the class in an error instead.
+# Some modules have the name of a registered head, such as `span`. If you write
+# `heads.span()`, Python would find the module, which cannot be called. Removing
+# these names leads to `__getattr__`, whose error names the class `Span`.
 for _name in HEADS.keys() & globals().keys():
     del globals()[_name]
 

@@ -73,7 +73,10 @@ class Choice(ValueHead):
     def for_task(
         cls, task: "Task", encoder: "Encoder | None" = None, **settings: Any
     ) -> Self:
-        """Returns the head with the task's blank."""
+        """Creates the head with the placeholder that a task's questions use.
+
+        It marks the gap that a choice fills, such as `_`; see `blank`.
+        """
         return cls(**{"blank": task.blank, **settings})
 
     def __post_init__(self) -> None:
@@ -124,7 +127,10 @@ class Choice(ValueHead):
         )
 
     def texts(self, question: str, choice: str) -> tuple[str, str]:
-        """Returns the two texts of the sequence of a choice."""
+        """Returns the two texts that are packed into a choice's sequence.
+
+        If `blank` is set, the choice replaces it in the question.
+        """
         if not self.blank:
             return question, choice
         before, _, after = question.partition(self.blank)
@@ -162,7 +168,10 @@ class Choice(ValueHead):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns targets, predictions and probabilities of all choices."""
+        """Returns a dict of right choices, predicted choices and probabilities.
+
+        `probabilities` has a list for each question, with an entry per choice.
+        """
         there = [
             np.asarray(row)[np.asarray(row) > ABSENT / 2] for row in outputs
         ]
@@ -177,7 +186,11 @@ class Choice(ValueHead):
     def decode(
         self, outputs: Tensor, source: list[list[str]]
     ) -> list[dict[str, Any]]:
-        """Returns a readable dict for each question."""
+        """Returns a dict with the predicted choice of each question.
+
+        `label` is the index of the choice, `choice` is the choice itself, and
+        `probabilities` has an entry for each choice.
+        """
         return [
             _decoded(np.asarray(row[: len(choices)], "float64"), choices)
             for row, choices in zip(outputs, source, strict=True)
@@ -197,7 +210,7 @@ def _decoded(scores: np.ndarray, choices: list[str]) -> dict[str, Any]:
 def _grouped(
     sequences: list[np.ndarray], choices: list[list[str]]
 ) -> list[list[np.ndarray]]:
-    """Groups the sequences of all choices into a list for each row."""
+    """Splits the sequences of all choices into one list for each question."""
     remaining = iter(sequences)
     return [list(itertools.islice(remaining, len(c))) for c in choices]
 

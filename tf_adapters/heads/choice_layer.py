@@ -1,4 +1,4 @@
-"""The layer of the head for multiple choice."""
+"""The Keras layer of the head for multiple choice."""
 
 from typing import TYPE_CHECKING
 from typing import Any
@@ -66,7 +66,7 @@ class ChoiceLayer(Float32Layer):
 
     @property
     def kernels_after_dropout(self) -> list[keras.Variable]:
-        """See `LinearLayer`."""
+        """The kernels that mixout mixes; see `LinearLayer`."""
         return self.linear.kernels_after_dropout
 
     def call(

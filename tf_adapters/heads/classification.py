@@ -85,7 +85,7 @@ class TextHead(VectorHead):
         return cls(labels=task.labels, **settings)
 
     def by_label(self, probabilities: Iterable[float]) -> dict[str, float]:
-        """Returns a dict from class name to probability, for a row's JSON."""
+        """Returns a dict from class name to probability, rounded for JSON."""
         return {
             label: round(float(probability), 6)
             for label, probability in zip(
@@ -148,9 +148,10 @@ class Classification(TextHead):
 
     @property
     def has_temperature(self) -> bool:
-        """Whether the outputs are known to be logits of the classes.
+        """Whether the outputs are logits, which a temperature can divide.
 
-        If a subclass overrides `predictions`, this is not known, thus false.
+        `False` if a subclass overrides `predictions`, since its outputs may
+        then be something else.
         """
         return type(self).predictions is Classification.predictions
 
@@ -167,7 +168,7 @@ class Classification(TextHead):
             )
 
     def for_rows(self, rows: list[dict[str, Any]]) -> Self:
-        """Returns the head with its `"balanced"` class weights as numbers.
+        """Replaces `"balanced"` class weights by numbers from training rows.
 
         Raises:
             UserError: If the weights are balanced and a class has no rows.
@@ -231,9 +232,10 @@ class Classification(TextHead):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns targets and predictions, and probabilities of all classes.
+        """Returns a dict of targets, predictions and all probabilities.
 
-        The probabilities are missing if `has_temperature` is false.
+        `probabilities` has an entry for each class. It is missing if
+        `has_temperature` is `False`.
         """
         compared = super().compare(outputs, targets)
         if self.has_temperature:
@@ -247,7 +249,10 @@ class Classification(TextHead):
     def decode(
         self, outputs: Tensor, source: Any = None
     ) -> list[dict[str, Any]]:
-        """Returns a readable dict for each row of logits."""
+        """Returns a dict with `label` and `probabilities` for each text.
+
+        `label` is the name of the most probable class.
+        """
         check_outputs(outputs, self.labels)
         return [
             {
@@ -258,7 +263,10 @@ class Classification(TextHead):
         ]
 
     def answer(self, outputs: Tensor) -> dict[str, Tensor]:
-        """Returns the id of the most probable class, and all probabilities."""
+        """Returns a dict with `label_id` and `probabilities` as tensors.
+
+        `label_id` is the id of the most probable class.
+        """
         return {
             "label_id": ops.cast(ops.argmax(outputs, axis=-1), "int32"),
             "probabilities": ops.softmax(outputs / self.temperature),

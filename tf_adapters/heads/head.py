@@ -91,7 +91,7 @@ class Head:
         return cls(**settings)
 
     def for_rows(self, rows: list[dict[str, Any]]) -> typing.Self:
-        """Returns the head with settings computed from the training rows.
+        """Returns a copy of the head, with settings computed from rows.
 
         Args:
             rows: List of dicts, the training rows.
@@ -159,7 +159,10 @@ class Head:
         """
 
     def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
-        """Returns the loss of each example, `(batch,)`, summed over its terms.
+        """Returns the loss of each example, `(batch,)`.
+
+        If the loss of an example has several terms, such as one for each word,
+        it is their sum.
 
         Args:
             targets: `(batch, ...)`, as in `Examples.targets`.
@@ -216,10 +219,10 @@ class Head:
         targets: Tensor,
         source: Any = None,
     ) -> tuple[dict[str, float], dict[str, Any]]:
-        """Returns the metrics, and the dict from `compare`, which a run stores.
+        """Returns a dict of metrics, and the dict that `compare` returned.
 
-        The second dict is empty if the head overrides `evaluate` so that it
-        does not use `compare` and `score`.
+        A run stores the second dict. It is empty if the head has its own
+        `evaluate`, which does not call `compare` and `score`.
         """
         if not self._is_scored():
             return self.evaluate(names, outputs, targets, source), {}
@@ -228,10 +231,10 @@ class Head:
 
     @classmethod
     def _is_scored(cls) -> bool:
-        """Returns whether `evaluate` uses this class's `compare`.
+        """Returns whether `evaluate` calls `compare` and `score`.
 
-        It does if `compare` is defined in the same class as `evaluate`, or in a
-        subclass of that class.
+        This is assumed if the class that defines `compare` is the class that
+        defines `evaluate`, or a subclass of it.
         """
         owners = [
             next(one for one in cls.__mro__ if name in vars(one))
@@ -240,7 +243,7 @@ class Head:
         return issubclass(*owners)
 
     def decode(self, outputs: Tensor, source: Any = None) -> list[Any]:
-        """Returns a readable dict for each row, which can be stored as JSON."""
+        """Returns a dict with each row's predictions, to be stored as JSON."""
         raise NotImplementedError
 
     def answer(self, outputs: Tensor) -> dict[str, Tensor]:

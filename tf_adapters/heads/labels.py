@@ -20,7 +20,7 @@ from tf_adapters.common.types import Tensor
 
 
 def class_names(labels: Any, head: str) -> tuple[str, ...]:
-    """Returns class names as a tuple, in the order of their ids.
+    """Checks class names and returns them as a tuple, in the order of ids.
 
     Args:
         labels: Iterable of names. Other values raise an error.

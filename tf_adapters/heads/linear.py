@@ -1,4 +1,4 @@
-"""The layers of heads: dropout, an optional dense and a linear layer."""
+"""The layers of heads: dropout, an optional dense layer, a linear layer."""
 
 import typing
 from typing import TYPE_CHECKING
@@ -26,10 +26,11 @@ HiddenLayer = typing.Literal["none", "tanh", "relu", "gelu"]
 
 
 def width_of(input_shape: Any) -> int:
-    """Returns the width of token vectors, for a head's `build`.
+    """Returns the width of token vectors, for the `build` of a head's layer.
 
     Args:
-        input_shape: Shape of `sequence_output`, or a dict with it.
+        input_shape: Shape of `sequence_output`, or a dict that contains this
+            shape under the name `sequence_output`.
     """
     if isinstance(input_shape, dict):
         input_shape = input_shape["sequence_output"]
@@ -56,8 +57,8 @@ def hidden_options(head: Any) -> dict[str, Any]:
 class DropoutAndLinearLayer(Float32Layer):
     """Base class of layers that apply dropout and a linear layer.
 
-    With `hidden_activation`, they first apply another dropout and a dense
-    layer, which has the width of the vectors.
+    If `hidden_activation` is set, the layers first apply another dropout and a
+    dense layer with as many units as the vectors have dimensions.
 
     Args:
         num_outputs: Integer. Width of the output.
@@ -105,12 +106,20 @@ class DropoutAndLinearLayer(Float32Layer):
 
     @property
     def kernels_after_dropout(self) -> list[keras.Variable]:
-        """The kernels that mixout mixes."""
+        """The kernels whose inputs have dropout, to which mixout applies."""
         hidden = [] if self.hidden_activation is None else [self.hidden_kernel]
         return [*hidden, self.kernel]
 
     def project(self, x: Tensor, seeds: "StatelessSeeds | None") -> Tensor:
-        """Maps `(..., width)` to `(..., num_outputs)` in float32."""
+        """Applies dropout and the dense and linear layers, in float32.
+
+        Args:
+            x: `(..., width)`.
+            seeds: `StatelessSeeds` in training, else `None`.
+
+        Returns:
+            Tensor of shape `(..., num_outputs)`.
+        """
         x = ops.cast(x, "float32")
         if self.hidden_activation is not None:
             x = dropout(x, self.hidden_dropout_rate, seeds)

@@ -1,4 +1,4 @@
-"""Masked language modeling: the head predicts hidden tokens of a text."""
+"""Masked language modeling: the head predicts masked tokens of a text."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -31,11 +31,12 @@ if TYPE_CHECKING:
 @register("masked_lm")
 @dataclasses.dataclass(frozen=True)
 class MaskedLM(Head):
-    """Predicts hidden tokens with BERT's head over the vocabulary.
+    """Predicts masked tokens with BERT's head over the vocabulary.
 
-    The head has a dense layer, an activation and a layer norm, followed by the
-    product with the encoder's token embedding and a bias (Devlin et al. 2019;
-    google-research/bert, run_pretraining.py, `get_masked_lm_output`).
+    The head has a dense layer, an activation and a layer norm, followed by a
+    matrix multiplication with the encoder's token embedding and a bias (Devlin
+    et al. 2019; google-research/bert, run_pretraining.py,
+    `get_masked_lm_output`).
 
     Attributes:
         vocabulary_size: Number of tokens in the vocabulary.
@@ -43,10 +44,10 @@ class MaskedLM(Head):
         activation: Name of the activation; see
             `tf_adapters.layers.activations`.
         layer_norm_epsilon: Epsilon of the layer norm.
-        mask_share: Share of a text's tokens to hide. At least one token is
-            hidden. Defaults to 0.15.
-        whole_words: Whether to hide whole words, as in Google's later BERT.
-        seed: Integer that determines which tokens are hidden.
+        mask_share: Share of a text's tokens to mask. At least one token is
+            masked. Defaults to 0.15.
+        whole_words: Whether to mask whole words, as in Google's later BERT.
+        seed: Integer that determines which tokens are masked.
         num_best: Number of tokens to predict for each mask of a text. Defaults
             to 5.
 
@@ -149,8 +150,8 @@ class MaskedLM(Head):
             rows: List of dicts.
             fields: One to three keys of the rows.
             packer: `TextPacker`.
-            labeled: Whether to hide random tokens. If false, the tokens to
-                predict are the mask tokens that the texts contain.
+            labeled: Whether to mask random tokens. If `False`, the head
+                predicts the mask tokens that the texts contain.
         """
         rows, fields = _plain_texts(rows, fields)
         if not labeled:
@@ -188,12 +189,12 @@ class MaskedLM(Head):
         )
 
     def _count(self, ids: np.ndarray, special: list[int]) -> int:
-        """Returns the number of tokens to hide; it is 0 only without tokens."""
+        """Returns how many tokens to mask, given the example's token ids."""
         inside = int(np.count_nonzero(np.isin(ids, special, invert=True)))
         return min(inside, max(1, round(self.mask_share * inside)))
 
     def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
-        """Returns the cross-entropy summed over hidden tokens, `(batch,)`."""
+        """Returns the cross-entropy summed over masked tokens, `(batch,)`."""
         there = targets != IGNORED
         return -ops.sum(ops.where(there, outputs[..., 0], 0.0), axis=-1)
 
@@ -204,10 +205,10 @@ class MaskedLM(Head):
         targets: Tensor,
         source: Any,
     ) -> dict[str, float]:
-        """Computes the mean metrics over all hidden tokens of a set.
+        """Computes the mean metrics over all masked tokens of a set.
 
         `loss` is the cross-entropy in nats, and `log_likelihood` is its
-        negative. `masked_accuracy` is the share of hidden tokens for which the
+        negative. `masked_accuracy` is the share of masked tokens for which the
         most probable token is right.
         """
         values = np.concatenate(outputs)
@@ -234,7 +235,7 @@ class MaskedLM(Head):
 def _plain_texts(
     rows: list[dict[str, Any]], fields: Sequence[str]
 ) -> tuple[list[dict[str, str]], Sequence[str]]:
-    """Joins texts to one or two for each row; also returns their keys."""
+    """Joins the texts of each row to one or two; also returns their keys."""
     plain = [{field: _joined(row[field]) for field in fields} for row in rows]
     if len(fields) < 3:
         return plain, fields

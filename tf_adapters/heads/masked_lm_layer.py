@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class MaskedLMLayer(Float32Layer):
-    """Computes the probabilities of hidden tokens, or predicts tokens.
+    """Computes the log probabilities of masked tokens, or predicts tokens.
 
     Args:
         vocabulary_size: Integer. Number of tokens in the vocabulary.
@@ -33,20 +33,21 @@ class MaskedLMLayer(Float32Layer):
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns, and the encoder's
             `token_embeddings` `(vocabulary, embedding_width)` and
-            `masked_positions` `(batch, masks)`. If the hidden tokens are known,
+            `masked_positions` `(batch, masks)`. If the masked tokens are known,
             it also has `masked_ids` of shape `(batch, masks)`.
         seeds: Not used, because the head has no dropout.
 
     Returns:
         With `masked_ids`, a float32 tensor `(batch, masks, 2)`. It has the log
-        probability of each hidden token, and 1 if no other token is more
+        probability of each masked token, and 1 if no other token is more
         probable, else 0. Without `masked_ids`, a float32 tensor `(batch, masks,
         num_best, 2)` with the probabilities and ids of the most probable
-        tokens, in descending order. Entries are `IGNORED` if a text has fewer
-        masks.
+        tokens, the most probable first. Unused entries of texts with fewer
+        masks are `IGNORED`.
     """
 
-    # Function that inverts a method's map of the embeddings, or `None`.
+    # Function that applies the inverse of an invertible adapter to embeddings,
+    # or `None` if the method has no such adapter.
     undo_embeddings = None
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The mapping from predicted tokens back to the masks of texts."""
+"""Maps predicted tokens back to the masks that the texts contain."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ class MaskSource:
     """The data that maps predicted tokens back to rows.
 
     Attributes:
-        ranks: List with a list for each row. It has an entry for each mask in
-            the row's texts: the mask's index among the masks of the input, or
-            `None` if the mask was cut off.
-        texts: List with the text of each token id.
+        ranks: List with a list for each row. The row's list has an entry for
+            each mask in its texts: the mask's index among the masks of the
+            input, or `None` if the mask was cut off from the input.
+        texts: List of strings: the text of each token, by id.
     """
 
     ranks: list[Any]
@@ -34,7 +34,9 @@ class MaskSource:
         return [sum(rank is not None for rank in ranks) for ranks in self.ranks]
 
     def answers(self, outputs: Iterable[np.ndarray]) -> list[dict[str, Any]]:
-        """Returns a dict for each row; see `MaskedLM.decode`.
+        """Returns a dict with the predicted tokens of each row.
+
+        See `MaskedLM.decode`.
 
         Args:
             outputs: List of arrays `(masks, num_best, 2)`.
@@ -66,7 +68,7 @@ def make_mask_source(
     token_ids: list[np.ndarray],
     vocabulary_size: int,
 ) -> MaskSource:
-    """Returns the `MaskSource` of rows.
+    """Finds the masks in the texts of rows, and returns a `MaskSource`.
 
     Args:
         rows: List of dicts.
@@ -90,11 +92,11 @@ def make_mask_source(
 def _ranks(
     numbers: list[int], ids: np.ndarray, packer: "Packer"
 ) -> list[int | None]:
-    """Returns a row's entry of `MaskSource.ranks`. Its texts may have been cut.
+    """Returns the list in `MaskSource.ranks` for a row.
 
     Args:
-        numbers: List with the number of masks in each text.
-        ids: Token ids of the input.
+        numbers: List with the number of masks in each of the row's texts.
+        ids: Token ids of the input, into which the texts may fit only in part.
         packer: `TextPacker`.
     """
     special = packer.special_tokens

@@ -1,7 +1,7 @@
-"""Metrics of the papers, computed over a whole set.
+"""Metrics of classes, numbers and tags, as in the papers, over a whole set.
 
-Averaging F1 or a correlation over batches does not give its value over the
-whole set. Therefore, do not call these functions for each batch.
+The F1 or the correlation of a set is not the mean over its batches. Therefore,
+do not call these functions for each batch.
 """
 
 from collections.abc import Callable
@@ -49,7 +49,7 @@ METRICS = {**CLASSIFICATION_METRICS, **REGRESSION_METRICS}
 
 
 def both(compared: dict[str, Any]) -> tuple[Any, Any]:
-    """Returns the targets and predictions from a dict of `Head.compare`."""
+    """Returns the targets and the predictions that `Head.compare` returned."""
     return compared["target"], compared["predicted"]
 
 

@@ -78,13 +78,19 @@ class MultiLabel(TextHead):
         )
 
     def predictions(self, outputs: Tensor) -> np.ndarray:
-        """Returns an array of 1 for predicted classes and 0 for others."""
+        """Returns an array with 1 for each predicted class, else 0.
+
+        Its shape is `(texts, classes)`.
+        """
         return (_probabilities(outputs) >= self.threshold).astype(int)
 
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns targets, predictions and probabilities of all classes."""
+        """Returns a dict of targets, predictions and probabilities.
+
+        Each is an array `(texts, classes)`.
+        """
         return {
             "target": np.asarray(targets, int),
             "predicted": self.predictions(outputs),
@@ -116,7 +122,10 @@ class MultiLabel(TextHead):
     def decode(
         self, outputs: Tensor, source: Any = None
     ) -> list[dict[str, Any]]:
-        """Returns a readable dict for each row of logits."""
+        """Returns a dict with `labels` and `probabilities` for each text.
+
+        `labels` has the names of the predicted classes.
+        """
         check_outputs(outputs, self.labels)
         return [
             {
@@ -131,7 +140,10 @@ class MultiLabel(TextHead):
         ]
 
     def answer(self, outputs: Tensor) -> dict[str, Tensor]:
-        """Returns each class's probability, and whether it is predicted."""
+        """Returns a dict with `probabilities` and `is_predicted` as tensors.
+
+        Both have an entry for each class.
+        """
         probabilities = ops.sigmoid(outputs)
         return {
             "probabilities": probabilities,

@@ -21,22 +21,26 @@ RANKING_METRICS = {
 }
 # Number of rows whose cosines with all candidates are in memory at a time.
 _ROWS_AT_ONCE = 512
-# Cosines that differ by less than this are equal. A candidate with the same
-# cosine as the positive is ranked before it, so a model that gives all texts
-# the same vector ranks every positive last.
+# Cosines that differ by less than this are considered equal. Candidates with
+# the same cosine as the positive are ranked before the positive. A model that
+# gives all texts the same vector therefore ranks every positive last.
 _TOLERANCE = 1e-6
 
 
 def ranks(vectors: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Returns the rank of each row's positive, `(rows,)`, from 1.
+    """Returns the rank of each row's positive among all texts, from 1.
 
-    The anchor itself, and the positives of other rows with an equal anchor, are
-    not ranked. A text that occurs several times is ranked once.
+    The texts are ranked by their cosine with the row's anchor. The anchor
+    itself, and the positives of other rows with an equal anchor, are not
+    ranked. A text that occurs several times is ranked once.
 
     Args:
-        vectors: `(rows, texts, width)`, of length 1: an anchor, its positive,
-            and any number of negatives.
+        vectors: `(rows, texts, width)`, of length 1. The texts of a row are an
+            anchor, its positive, and any number of negatives.
         numbers: `(rows, texts)` integers, equal for equal texts.
+
+    Returns:
+        Integer array `(rows,)`.
     """
     found, first = np.unique(numbers[:, 1:], return_index=True)
     width = vectors.shape[-1]
@@ -55,7 +59,11 @@ def ranks(vectors: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
 
 def _known(numbers: np.ndarray) -> dict[int, list[int]]:
-    """Returns a dict from each anchor to the texts not ranked for it."""
+    """Returns, for each anchor, the texts that are not ranked for it.
+
+    The result is a dict from the number of an anchor to numbers of texts: the
+    anchor's own number and those of its positives.
+    """
     known = collections.defaultdict(list)
     for anchor, positive, *_ in numbers.tolist():
         known[anchor] += [anchor, positive]
@@ -63,7 +71,7 @@ def _known(numbers: np.ndarray) -> dict[int, list[int]]:
 
 
 def compute_ranking(names: Iterable[str], ranks: ArrayLike) -> dict[str, float]:
-    """Computes metrics over a whole set.
+    """Computes metrics of retrieval over a whole set.
 
     Args:
         names: Iterable of keys of `RANKING_METRICS`.

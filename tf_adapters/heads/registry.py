@@ -1,4 +1,4 @@
-"""The registry of heads, and their form as plain values."""
+"""The registry of heads, and conversion of heads to and from plain values."""
 
 from collections.abc import Callable
 import dataclasses

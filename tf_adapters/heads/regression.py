@@ -63,9 +63,10 @@ class Regression(VectorHead):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns the right and the predicted numbers.
+        """Returns a dict with the right and the predicted numbers.
 
-        They are float64, so they are unchanged when read back from JSON.
+        They are converted to float64, so that writing them to JSON and reading
+        them back does not change them.
         """
         predicted = self.predictions(outputs).astype("float64")
         return {
@@ -76,7 +77,7 @@ class Regression(VectorHead):
     def decode(
         self, outputs: Tensor, source: Any = None
     ) -> list[dict[str, Any]]:
-        """Returns a readable dict for each row."""
+        """Returns a dict with the predicted number, `score`, of each row."""
         check_outputs(outputs, ("score",))
         return [
             {"score": round(float(score), 6)}
@@ -84,5 +85,5 @@ class Regression(VectorHead):
         ]
 
     def answer(self, outputs: Tensor) -> dict[str, Tensor]:
-        """Returns a dict with the predicted numbers as `score`."""
+        """Returns a dict with the predicted numbers as `score`, `(batch,)`."""
         return {"score": outputs[:, 0]}

@@ -97,7 +97,10 @@ class SentenceRanking(TextVectorHead):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns the rank of each row's positive. The right rank is 1."""
+        """Returns a dict with the right and the predicted rank of each row.
+
+        `predicted` is the rank of the row's positive. The right rank is 1.
+        """
         return {
             "target": np.ones(len(outputs), "int32"),
             "predicted": ranking_metrics.ranks(
@@ -114,17 +117,17 @@ class SentenceRanking(TextVectorHead):
 
 
 def _are_no_negatives(targets: Tensor) -> Tensor:
-    """Returns which candidates are not negatives of each row.
+    """Returns, for each row, the candidates that do not count as negatives.
 
-    The candidates are all texts except the anchors. The entry is true for the
-    anchor itself, for positives of rows with an equal anchor (including the row
-    itself), and for repetitions of an earlier candidate.
+    The candidates are all texts of the batch except the anchors.
 
     Args:
         targets: `(batch, texts of a row)`, numbers of the texts.
 
     Returns:
-        Boolean tensor `(batch, candidates)`.
+        Boolean tensor `(batch, candidates)`. An entry is true if the candidate
+        equals the row's anchor, is the positive of a row with an equal anchor
+        (including the row itself), or repeats an earlier candidate.
     """
     anchors, positives = targets[:, 0], targets[:, 1]
     candidates = ops.reshape(targets[:, 1:], (-1,))

@@ -1,4 +1,4 @@
-"""A vector for each text, trained on pairs of texts with a score."""
+"""Heads that give each text a vector, trained on pairs with a score."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -59,7 +59,7 @@ class TextVectorHead(ValueHead):
     def targets(
         self, rows: list[dict[str, Any]], fields: Sequence[str]
     ) -> np.ndarray:
-        """Returns the labels of rows, one entry for each."""
+        """Returns an array with the target of each row."""
         raise NotImplementedError
 
     @property
@@ -113,7 +113,7 @@ class TextVectorHead(ValueHead):
     def decode(
         self, outputs: Tensor, source: Any = None
     ) -> list[dict[str, Any]]:
-        """Returns a readable dict for each row; see `answer`."""
+        """Returns a dict for each row: its vector or scores, as in `answer`."""
         answers = self.answer(np.asarray(outputs, "float32"))
         answers = {
             name: np.round(ops.convert_to_numpy(value).astype("float64"), 6)
@@ -125,10 +125,10 @@ class TextVectorHead(ValueHead):
         ]
 
     def answer(self, outputs: Tensor) -> dict[str, Tensor]:
-        """Returns the `vector` of single texts, or the `score` of pairs.
+        """Returns a dict with `vector` for single texts, or `score` for pairs.
 
-        The score is the cosine of the first text and the second one. With a
-        third text, there is also its cosine with the first, `negative_score`.
+        The score is the cosine of the first text and the second one. If there
+        is a third text, `negative_score` is its cosine with the first text.
         """
         if outputs.shape[1] == 1:
             return {"vector": outputs[:, 0]}
@@ -181,13 +181,13 @@ class SentenceVector(TextVectorHead):
     def for_task(
         cls, task: "Task", encoder: "Encoder | None" = None, **settings: Any
     ) -> Self:
-        """Returns the head with the task's range of labels, if it has one."""
+        """Creates the head with a task's range of labels, if it has one."""
         low, high = task.label_range or (None, None)
         own = {"lowest_score": low, "highest_score": high}
         return cls(**{**own, **settings})
 
     def for_rows(self, rows: list[dict[str, Any]]) -> Self:
-        """Returns the head with missing score limits set from the rows' labels.
+        """Sets the missing limits of scores from the labels of training rows.
 
         Raises:
             UserError: If all labels are equal.
@@ -205,7 +205,10 @@ class SentenceVector(TextVectorHead):
 
     @property
     def must_be_in_range(self) -> bool:
-        """Whether scores outside of the range, a default, are refused."""
+        """Whether scores outside of the range are errors.
+
+        `True` if a limit of the range was not set and has its default value.
+        """
         return None in (self.lowest_score, self.highest_score)
 
     def scaled(self, scores: Any) -> Any:
@@ -244,7 +247,7 @@ class SentenceVector(TextVectorHead):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns the scaled scores and the cosines, both float64."""
+        """Returns a dict with each pair's scaled score and its cosine."""
         vectors = np.asarray(outputs, "float64")
         return {
             "target": np.asarray(targets, "float64"),
@@ -253,7 +256,7 @@ class SentenceVector(TextVectorHead):
 
 
 def _grouped(sequences: list[np.ndarray], size: int) -> list[list[np.ndarray]]:
-    """Groups the sequences of all texts into a list for each row."""
+    """Splits the sequences of all texts into one list for each row."""
     starts = range(0, len(sequences), size)
     return [sequences[start : start + size] for start in starts]
 
@@ -273,7 +276,8 @@ class TextVectorLayer(Float32Layer):
         seeds: Not used.
 
     Returns:
-        Float32 tensor `(batch, texts, width)` or `(batch, width)`.
+        Float32 tensor `(batch, texts, width)`, or `(batch, width)` if the mask
+        has shape `(batch, tokens)`.
     """
 
     kernels_after_dropout = ()

@@ -35,14 +35,14 @@ class Span(Head):
     defaults are from the paper's code (google-research/bert, run_squad.py).
 
     Attributes:
-        stride: Maximum number of tokens between the starts of two windows. It
-            is reduced if windows would overlap by less than
-            `max_answer_tokens`. Defaults to 128.
+        stride: Maximum number of tokens between the starts of two windows.
+            Defaults to 128. A smaller stride is used if windows would
+            otherwise overlap by less than `max_answer_tokens`.
         max_question_tokens: Maximum length of a question. Longer questions are
             cut. Defaults to 64.
         max_answer_tokens: Maximum length of an answer. Defaults to 30.
-        num_best: Number of best first tokens, last tokens and answers to
-            consider. Defaults to 20.
+        num_best: Number of candidates: the first tokens, the last tokens and
+            the answers with the highest scores. Defaults to 20.
         dropout_rate: Rate of dropout before the linear layer. Defaults to 0,
             since the paper's code has no dropout.
         hidden_layer: See `TextHead`.
@@ -78,7 +78,7 @@ class Span(Head):
         )
 
     def bank_parts(self, layer: Any) -> list[Part]:
-        """Returns the linear layer, and the dense layer if there is one."""
+        """Returns the linear layer, and any dense layer, as parts of a bank."""
         return bank_parts(layer, self.reads)
 
     def encode(
@@ -123,9 +123,10 @@ class Span(Head):
         return Examples(ids, segments, targets, counts, source, pad_id=pad_id)
 
     def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
-        """Returns the mean cross-entropy of first and last token, `(batch,)`.
+        """Returns the cross-entropy of each example, `(batch,)`.
 
-        It is 0 for examples without a target.
+        It is the mean of the cross-entropies of the answer's first and last
+        token, or 0 for examples without a target.
         """
         has_target = targets[:, 0] != IGNORED
         losses = [
@@ -160,9 +161,10 @@ class Span(Head):
     def _candidates(
         self, output: np.ndarray, window: span_windows.Window
     ) -> list[tuple[float, int, int]]:
-        """Returns the best spans of a window as `(score, first, last)`.
+        """Returns the best spans of a window, each as `(score, first, last)`.
 
-        `first` and `last` are indices of tokens in the text.
+        `first` and `last` are the indices of the span's first and last token
+        in the whole text.
         """
         logits = output[window.begin :][: window.length].astype("float64")
         firsts, lasts = (
@@ -187,7 +189,10 @@ class Span(Head):
         text: str,
         offsets: np.ndarray,
     ) -> list[tuple[str, int, float]]:
-        """Returns the best `(text, begin, score)`, without repeated texts."""
+        """Returns the best answers of a row, each as `(text, begin, score)`.
+
+        Of candidates with the same text, only the best is returned.
+        """
         answers = {}
         for score, first, last in sorted(candidates, key=lambda c: -c[0]):
             begin, end = int(offsets[first][0]), int(offsets[last][1])
@@ -204,8 +209,8 @@ class Span(Head):
     ) -> dict[str, Any]:
         """Returns the right answers and the best predicted answer of each row.
 
-        The predicted answer is `""` if there is none. `probabilities` has its
-        probability relative to the other best answers.
+        The predicted answer is `""` if no span was found. `probabilities` has
+        the predicted answer's probability among the best answers of its row.
         """
         found = [_decoded(a) for a in self.predictions(outputs, source)]
         return {
@@ -223,7 +228,7 @@ class Span(Head):
     def score(
         cls, names: Iterable[str], compared: dict[str, Any]
     ) -> dict[str, float]:
-        """Computes metrics over a whole set.
+        """Computes metrics of answers over a whole set.
 
         See `span_metrics.compute_span_metrics`.
         """
@@ -232,11 +237,11 @@ class Span(Head):
     def decode(
         self, outputs: Tensor, source: span_windows.WindowSource
     ) -> list[dict[str, Any]]:
-        """Returns a readable dict for each row.
+        """Returns a dict with the best answers of each row.
 
         `answer` is the best answer, and `answer_start` the index of its first
-        character in the text. `best` lists the best answers with their
-        probabilities relative to each other.
+        character in the text. `best` lists the best answers. Their
+        probabilities sum to 1.
         """
         return [
             _decoded(answers) for answers in self.predictions(outputs, source)

@@ -34,7 +34,7 @@ def exact_match(gold: str, answer: str) -> float:
 
 
 def answer_f1(gold: str, answer: str) -> float:
-    """Returns the F1 of the words of an answer, given a gold answer."""
+    """Returns the F1 of the words of an answer and of a gold answer."""
     golds, answers = normalize(gold).split(), normalize(answer).split()
     common = collections.Counter(golds) & collections.Counter(answers)
     # Harmonic mean of common/gold and common/answer.
@@ -47,7 +47,7 @@ SPAN_METRICS = {"answer_f1": answer_f1, "exact_match": exact_match}
 def compute_span_metrics(
     names: Iterable[str], gold: list[list[str]], answers: list[str]
 ) -> dict[str, float]:
-    """Computes metrics over a whole set.
+    """Computes metrics of answers over a whole set.
 
     Args:
         names: Iterable of keys of `SPAN_METRICS`.
@@ -76,9 +76,12 @@ def compute_span_metrics(
 def of_each(
     name: str, gold: list[list[str]], answers: list[str]
 ) -> list[float]:
-    """Returns a list with the value of one metric for each question.
+    """Returns the values of one metric, as a list with one for each question.
 
-    See `compute_span_metrics`.
+    Args:
+        name: A key of `SPAN_METRICS`.
+        gold: See `compute_span_metrics`.
+        answers: See `compute_span_metrics`.
     """
     return [
         max(SPAN_METRICS[name](one, answer) for one in golds)

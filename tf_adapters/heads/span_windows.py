@@ -28,8 +28,9 @@ class Window:
         begin: Index of the part's first token in the input.
         first: Index of the part's first token in the text.
         length: Number of tokens in the part.
-        is_widest: Boolean array `(length,)`. Whether this is the window in
-            which the token has the most context, or the first such window.
+        is_widest: Boolean array `(length,)`. For each token of the part,
+            whether this window gives the token the most context. If several
+            windows give it equal context, only the first one is marked.
     """
 
     row: int
@@ -47,9 +48,9 @@ class Window:
                 `NOT_FOUND`.
 
         Returns:
-            Two indices. They are 0, for the first token of the input, if the
-            window does not contain the whole answer. For `NOT_FOUND`, returns
-            `NOT_FOUND`.
+            Two indices, or `NOT_FOUND` if `answer` is `NOT_FOUND`. If the
+            window does not contain the whole answer, both are 0, the index of
+            the input's first token.
         """
         if answer == NOT_FOUND:
             return NOT_FOUND
@@ -126,9 +127,9 @@ def _windows(
     # Reserves at least a quarter of the input for the text.
     question = question[: min(head.max_question_tokens, 3 * room // 4)]
     room -= len(question)
-    # In BERT's code, windows of 128 tokens do not overlap, so no window
-    # contains the whole of an answer across their border. Here, windows overlap
-    # by the longest answer, but by at most half a window.
+    # In BERT's code, windows of 128 tokens do not overlap. No window then
+    # contains an answer that extends over the border of two windows. Here,
+    # windows overlap by the longest answer, but by at most half a window.
     overlap = min(head.max_answer_tokens, room // 2)
     stride = min(head.stride, room - overlap)
     parts = list(window_spans(len(text), room, stride))
@@ -147,11 +148,15 @@ def _windows(
 
 
 def _is_widest(number: int, parts: list[slice]) -> np.ndarray:
-    """Returns whether each token of a part has the most context in this part.
+    """Returns, for each token of a part, whether this part gives most context.
 
-    The context of a token is the smaller of the numbers of tokens before and
-    after it in the part, plus a hundredth of the part's length. If several
-    parts have the same context, the first one wins.
+    A token's context in a part is the smaller of the numbers of tokens before
+    it and after it, plus a hundredth of the part's length. If several parts
+    give equal context, the first one wins.
+
+    Args:
+        number: Index of the part in `parts`.
+        parts: Slices of the text's tokens, one for each window.
     """
     part = parts[number]
     # Parts that are further away do not overlap. Comparing all of them would

@@ -90,7 +90,7 @@ class Tagging(Head):
         )
 
     def bank_parts(self, layer: Any) -> list[Part]:
-        """Returns the linear layer, and the dense layer if there is one."""
+        """Returns the linear layer, and any dense layer, as parts of a bank."""
         return bank_parts(layer, self.reads)
 
     def encode(
@@ -104,7 +104,7 @@ class Tagging(Head):
 
         Args:
             rows: List of dicts.
-            fields: Tuple of one key, which has the list of words.
+            fields: Tuple with the key of the list of words.
             packer: `TextPacker`.
             labeled: Whether rows have labels. A label is a list with a class
                 id or `IGNORED` for each word.
@@ -140,7 +140,10 @@ class Tagging(Head):
         )
 
     def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
-        """Returns the cross-entropy summed over the words, `(batch,)`."""
+        """Returns the cross-entropy of each example, `(batch,)`.
+
+        It is summed over the example's words.
+        """
         has_target = targets != IGNORED
         losses = ops.sparse_categorical_crossentropy(
             ops.where(has_target, targets, 0), outputs, from_logits=True
@@ -150,7 +153,7 @@ class Tagging(Head):
     def predictions(
         self, outputs: Tensor, source: "_Source"
     ) -> list[list[int]]:
-        """Returns a list of predicted class ids, one per word, for each row."""
+        """Returns, for each row, a list with the class id of each word."""
         return self._of_words(
             lambda logits: np.argmax(logits, axis=-1), outputs, source
         )
@@ -161,7 +164,11 @@ class Tagging(Head):
         outputs: Tensor,
         source: "_Source",
     ) -> list[list[Any]]:
-        """Applies a function to the logits of the words of each row."""
+        """Applies a function to word logits; returns a list for each row.
+
+        The function maps `(words, classes)` to an array with a value for each
+        word. It is called for each window of a row.
+        """
         values = [[] for _ in source.rows]
         for output, window in zip(outputs, source.windows, strict=True):
             logits = np.asarray(output)[window.firsts]
@@ -171,7 +178,7 @@ class Tagging(Head):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: "_Source"
     ) -> dict[str, Any]:
-        """Returns the right and the predicted class name of each word.
+        """Returns a dict with the right and predicted class names of words.
 
         The right name is `None` for words without a label. `probabilities` has
         the probability of each predicted class.
@@ -194,8 +201,7 @@ class Tagging(Head):
     ) -> dict[str, float]:
         """Computes metrics over the words that have a label.
 
-        Entities do not extend across a word without a label. See
-        `metrics.compute_tagging`.
+        A word without a label ends an entity. See `metrics.compute_tagging`.
         """
         parts = [part for row in labeled_parts(compared) for part in row]
         gold, predicted = ([part[side] for part in parts] for side in (0, 1))
@@ -220,7 +226,7 @@ def _largest(logits: np.ndarray) -> np.ndarray:
 def labeled_parts(
     compared: dict[str, Any],
 ) -> list[list[tuple[list[str], list[str]]]]:
-    """Splits each row at the words without a label.
+    """Splits the words of each row into parts, at the words without a label.
 
     Args:
         compared: Dict that `Tagging.compare` returned.
@@ -247,11 +253,11 @@ def _parts(
 
 @dataclasses.dataclass(frozen=True)
 class _Window:
-    """The row and the words that a window contains.
+    """The row of a window, and where the window's words begin.
 
     Attributes:
         row: Index of the row.
-        firsts: Indices of the first tokens of the window's words.
+        firsts: Indices in the input of the first token of each word.
     """
 
     row: int
@@ -272,9 +278,13 @@ def _lengths(tokens: list[np.ndarray]) -> list[int]:
 def _window(
     words: list[np.ndarray], packer: "Packer"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the input of a window, and the index of each word's first token.
+    """Returns a window's token ids, and the index of each word's first token.
 
-    Only a word that is alone in its window can be cut.
+    A word can be cut off only if it is the only word of its window.
+
+    Args:
+        words: List with the token ids of each word.
+        packer: `TextPacker`.
     """
     lengths = _lengths(words)
     firsts = 1 + np.cumsum([0, *lengths[:-1]])

@@ -9,7 +9,8 @@ from scipy import optimize
 import scipy.special
 
 _LOGGER = logging.getLogger(__name__)
-# Limits of the search. Guo et al. 2017 report temperatures in a smaller range.
+# Limits of the search for the best temperature. All temperatures that Guo et
+# al. 2017 report are between them.
 _LEAST, _LARGEST = 0.05, 20.0
 
 

@@ -1,4 +1,4 @@
-"""The layer of heads that map each token to numbers."""
+"""The Keras layer of heads that compute numbers, as logits, for each token."""
 
 from typing import TYPE_CHECKING
 
@@ -24,8 +24,8 @@ class TokenLayer(DropoutAndLinearLayer):
         hidden_dropout_rate: See `DropoutAndLinearLayer`.
 
     Returns:
-        Float32 tensor of shape `(batch, tokens, num_outputs)`. It is `ABSENT`
-        at padding, so a softmax over tokens ignores it.
+        Float32 tensor of shape `(batch, tokens, num_outputs)`. Padding tokens
+        have the value `ABSENT`, so a softmax over tokens ignores them.
     """
 
     @property

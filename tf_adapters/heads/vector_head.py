@@ -1,4 +1,4 @@
-"""Base classes of heads that predict one value, or read one vector, per row."""
+"""Base classes of heads with one value per row, or one vector per text."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ class ValueHead(Head):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns the right and the predicted value of each row."""
+        """Returns a dict with the right and the predicted value of each row."""
         return {"target": targets, "predicted": self.predictions(outputs)}
 
     @classmethod
@@ -56,10 +56,10 @@ class VectorHead(ValueHead):
     """Base class of heads that read one vector for each text.
 
     A text of more than `max_length` tokens can be split into overlapping
-    windows, each an input of its own. The outputs of the windows are pooled to
-    one output for the text. In training, the loss is computed from the pooled
-    output. If a text fits into one window, its output is the same as without
-    windows.
+    windows. Each window is an input of its own, and the outputs of the windows
+    are pooled to one output for the text. In training, the loss is computed
+    from the pooled output. If a text fits into one window, its output is the
+    same as without windows.
 
     Attributes:
         windows: Maximum number of windows of a text. 1 (default) cuts long
@@ -95,7 +95,7 @@ class VectorHead(ValueHead):
                 )
 
     def targets(self, rows: list[dict[str, Any]]) -> np.ndarray:
-        """Returns the labels of rows, one entry for each."""
+        """Returns an array with the label of each row."""
         raise NotImplementedError
 
     @property
@@ -127,7 +127,7 @@ class VectorHead(ValueHead):
         )
 
     def bank_parts(self, layer: Any) -> list[Part]:
-        """Returns the linear layer, and the dense layer if there is one.
+        """Returns the linear layer, and any dense layer, as parts of a bank.
 
         Raises:
             UserError: If the head reads several windows of a text.
@@ -162,9 +162,9 @@ class VectorHead(ValueHead):
     def pack(
         self, packer: Any, *texts: list[str] | Tensor
     ) -> dict[str, Tensor]:
-        """Returns the features of a batch of texts, like `encode`.
+        """Converts a batch of texts to features, which `encode` does for rows.
 
-        It can be called in a TensorFlow graph.
+        This method can be called in a TensorFlow graph.
 
         Args:
             packer: `TextPacker`.

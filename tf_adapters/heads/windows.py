@@ -77,7 +77,8 @@ def pool_windows(x: Tensor, padding_mask: Tensor, pooling: str) -> Tensor:
 
     Args:
         x: `(batch * windows, width)`. Outputs of all windows.
-        padding_mask: `(batch, windows, tokens)`.
+        padding_mask: `(batch, windows, tokens)`. Windows without tokens are
+            ignored.
         pooling: `"mean"` or `"max"`.
     """
     is_there = ops.any(ops.cast(padding_mask, "bool"), axis=-1)[..., None]

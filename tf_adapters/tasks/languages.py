@@ -1,4 +1,7 @@
-"""Languages of tasks that train in one language and are evaluated in many."""
+"""Languages of tasks with zero-shot transfer.
+
+A model is trained in one language and evaluated in many.
+"""
 
 import dataclasses
 from typing import TYPE_CHECKING
@@ -18,7 +21,7 @@ class Languages:
 
     Attributes:
         names: Codes of the languages in the order of the paper's table.
-        distant: Codes of the languages in the paper's average "Distant".
+        distant: Codes of the languages that the paper averages as "Distant".
         folder: Local folder of a language, with the placeholder `{language}`.
             Folders whose name continues with `_`, as for treebanks (`en_ewt`),
             are found too.
@@ -77,8 +80,9 @@ def averages(
         languages: `Languages` of the task.
 
     Returns:
-        Dict with the averages `all`, `target` (all but the training language)
-        and `distant`. Averages over no languages are omitted.
+        Dict with the averages over `all` languages, over `target` (all but the
+        training language) and over `distant` languages. An average is omitted
+        if `values` has no such language.
     """
     codes = {language: language.split("_")[0] for language in values}
     groups = {

@@ -55,7 +55,7 @@ MEANINGS = {
 
 
 def page() -> str:
-    """Returns the text of docs/metrics.md."""
+    """Returns the page of metrics, docs/metrics.md, as Markdown."""
     lines = [_TITLE, "| head | metrics | default |", "|---|---|---|"]
     for name, kind in KINDS.items():
         known, default = map(_listed, (kind.metrics, kind.default_metrics))

@@ -15,7 +15,7 @@ Label = typing.Literal[
 
 @dataclasses.dataclass(frozen=True)
 class OutputKind:
-    """The description of a kind of output.
+    """Describes a kind of output, such as classification.
 
     Attributes:
         metrics: Names of the metrics that can be computed for the kind.

@@ -1,7 +1,7 @@
-"""Tasks from a table with texts and labels, without a task file.
+"""Creates a task from a table with texts and labels, without a task file.
 
-For example, `--data=reviews.csv --text=review --label=stars`. The classes are
-read from the table; see `data.rows.table_checks`.
+The options are, for example, `--data=reviews.csv --text=review --label=stars`.
+The classes are read from the table later; see `data.rows.table_checks`.
 """
 
 import os
@@ -18,17 +18,21 @@ _METRICS = {"classification": ("accuracy", "macro_f1")}
 
 
 def name_of_table(file: str) -> str:
-    """Returns the name of a table's task: the file's name without suffix."""
+    """Returns the name of the task of a table.
+
+    It is the name of the file without folder and suffix.
+    """
     return Path(file).stem or "table"
 
 
 def task_of_table(name: str, data: Any, check_files: bool = True) -> Task:
-    """Creates the task of a table, without its classes.
+    """Creates the task of a table. Its classes are not read.
 
     Args:
         name: Name of the task.
-        data: `DataConfig` with `file`.
-        check_files: Whether to check the files. Defaults to `True`.
+        data: `DataConfig` whose `file` is the table.
+        check_files: Whether to check that the files exist and are tables.
+            Defaults to `True`.
 
     Raises:
         ConfigError: If a file does not exist or is not a table, or if the

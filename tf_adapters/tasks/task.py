@@ -74,8 +74,8 @@ class Task:
             (default).
         files: Dict from `train`, `validation` and `test` to a file, for a
             user's own task. Otherwise empty (default).
-        choice_fields: Alternative fields with the choices: a single field with
-            all of them, or one field for each.
+        choice_fields: Other fields from which the choices can be read: a single
+            field with the list of choices, or one field for each choice.
         blank: Placeholder for the choice in a question, or `""` (default).
         folder: Folder of the task's local files. `""` (default) if it has the
             task's name.
@@ -96,7 +96,7 @@ class Task:
     labels: tuple[str, ...] = ()
     splits: dict[str, str] = dataclasses.field(default_factory=TWO_SPLITS.copy)
     head: str = "classification"
-    # Never `None` once the task exists.
+    # `None` is replaced by the kind's default when the task is created.
     metrics: tuple[str, ...] | Any = None
     cite: str = ""
     label_field: str = "label"

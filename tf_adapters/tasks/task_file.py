@@ -148,7 +148,7 @@ def _string(path: Path, key: str, value: object) -> str:
 
 
 def _name(path: Path, value: Any) -> str:
-    """Returns a task's name, after checking that it can name a folder."""
+    """Checks that a value can be the name of a folder, and returns it."""
     is_name = Path(_string(path, "name", value)).name == value != ".."
     if not is_name or "\0" in value:
         raise UserError(
@@ -172,7 +172,7 @@ def _range(path: Path, value: Any) -> tuple[float, float] | None:
     if value is None:
         return None
     is_pair = isinstance(value, list) and len(value) == 2
-    # Excludes NaN, and integers that are too large for a float.
+    # The bounds exclude NaN, and integers that are too large for a float.
     is_pair = is_pair and all(
         type(v) in (int, float) and -1e300 < v < 1e300 for v in value
     )

@@ -1,4 +1,4 @@
-"""Gradient accumulation: computes a step from the parts of a batch in turn."""
+"""Gradient accumulation: computes the gradients of a batch part by part."""
 
 from collections.abc import Callable
 
@@ -11,17 +11,19 @@ def accumulate(
     parts: int,
     shapes: list[tuple[int, ...]],
 ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-    """Returns the sums of loss and gradients over the parts of a batch.
+    """Returns the loss and the gradients of a batch, computed part by part.
 
-    Memory holds the activations of only one part at a time. The loss weights
-    are computed for the whole batch, so the sums equal the batch's loss and
+    The losses and the gradients of the parts are added up, so memory holds the
+    activations of only one part at a time. The weights of the examples in
+    `features` are relative to the whole batch, so the sums are its loss and
     gradients.
 
     Args:
         gradients: Function of a part's features and its number, an integer
-            tensor, that returns the loss and a list of gradients.
-        features: Dict of tensors, rows first.
-        parts: Integer. Number of equal parts; the last ones are padded.
+            tensor. Returns the loss and a list of gradients.
+        features: Dict of tensors whose first axis is the batch.
+        parts: Integer. Number of parts of equal size. If the batch cannot be
+            divided evenly, the end is padded.
         shapes: Shape of each gradient.
     """
     if parts == 1:
@@ -47,9 +49,10 @@ def accumulate(
 
 
 def _in_parts(name: str, value: tf.Tensor, parts: int) -> tf.Tensor:
-    """Returns `(parts, rows, ...)`, padded with rows of weight 0.
+    """Splits a feature into parts: `(batch, ...)` to `(parts, rows, ...)`.
 
-    The padding repeats the first row, since a real text cannot give infinities.
+    The last rows are padded with copies of the first row, whose weight is 0.
+    Unlike empty inputs, a real text does not give infinite values.
     """
     rows = value.shape[0]
     rows = tf.shape(value)[0] if rows is None else rows

@@ -10,10 +10,11 @@ import numpy as np
 def num_left_out(
     between: tuple[int, ...], seed: int, draw: tuple[int, int]
 ) -> int:
-    """Returns the number of first blocks without adapters in a step.
+    """Draws the number of first blocks that have no adapters in a step.
 
     Args:
-        between: The smallest and the largest number, or `()` for 0.
+        between: The smallest and the largest number to draw. If `()`, the
+            number is 0.
         seed: Integer. Seed of the run.
         draw: The two integers that identify a batch; see `Batch`. A resumed run
             draws the same number for the same batch.

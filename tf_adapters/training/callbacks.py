@@ -15,7 +15,8 @@ from tf_adapters.common.types import Tensor
 if TYPE_CHECKING:
     from tf_adapters.training.trainer_protocol import TrainerProtocol
 
-# Keras callbacks in other packages, which are optional extras here.
+# Keras callbacks of other packages. Each package is an optional extra of this
+# library.
 NAMES = {
     "mlflow": "mlflow.keras:MlflowCallback",
     "wandb": "wandb.integration.keras:WandbMetricsLogger",
@@ -23,7 +24,7 @@ NAMES = {
 
 
 def make_callbacks(items: object) -> list[keras.callbacks.Callback]:
-    """Returns the callbacks that a configuration names.
+    """Creates the callbacks that `train.callbacks` lists.
 
     Args:
         items: List of names, or of dicts with `name` and the arguments of the
@@ -93,7 +94,7 @@ def _imported(path: object) -> Any:
 
 
 def _begin_wandb_run() -> None:
-    # The callback requires a run; environment variables configure it.
+    # The callback requires a W&B run, which environment variables configure.
     import wandb
 
     if wandb.run is None:
@@ -103,8 +104,9 @@ def _begin_wandb_run() -> None:
 class LoopCallbacks:
     """Calls Keras callbacks at the same points as Keras's `fit`.
 
-    `logs` contains the values last logged to `metrics.jsonl`, with the same
-    names as in TensorBoard: `loss`, `validation/accuracy`.
+    The `logs` that callbacks receive at the end of an epoch contain the latest
+    values in `metrics.jsonl`, named as in TensorBoard, for example `loss` and
+    `validation/accuracy`.
 
     Args:
         callbacks: List of `keras.callbacks.Callback`.
@@ -122,21 +124,29 @@ class LoopCallbacks:
             callbacks, add_history=False, add_progbar=False, epochs=epochs
         )
         self._has_any = bool(callbacks)
-        # Whether any callback is called after batches. Reading the losses of
-        # a batch waits for the device.
+        # Whether any callback has a method to call after each batch. If not,
+        # losses are not read, since reading them waits for the device.
         self.want_batches = any(map(_overrides_batch_end, callbacks))
         self._logs = {}
         if callbacks:
-            # MLflow and W&B read the optimizer, but the model is not compiled.
+            # MLflow and W&B read `model.optimizer`, which Keras's `compile`
+            # would set. Here, the model is not compiled.
             trainer.model.optimizer = trainer.optimizer
             self._list.set_model(trainer.model)
 
     def note(self, record: dict[str, Any]) -> None:
-        """Stores the numbers of a record for the logs at the epoch's end."""
+        """Stores the values of a record, for the logs at the epoch's end.
+
+        Nested dicts are flattened: `validation/accuracy`.
+        """
         self._logs |= dict(_flat(record))
 
     def train_begins(self, step: int) -> None:
-        """Reports the start of training, after `step` steps if resumed."""
+        """Calls the callbacks' `on_train_begin`.
+
+        Args:
+            step: Number of steps done before, 0 unless the run was resumed.
+        """
         if self._has_any:
             self._list.on_train_begin({"step": step})
 
@@ -145,7 +155,13 @@ class LoopCallbacks:
             self._list.on_epoch_begin(epoch)
 
     def batches_end(self, step: int, losses: Tensor) -> None:
-        """Reports the mean loss of the steps of one device call."""
+        """Calls the callbacks' `on_train_batch_end` after a device call.
+
+        Args:
+            step: Number of steps done.
+            losses: Losses of the steps of this device call. The callbacks
+                receive their mean.
+        """
         if self.want_batches:
             mean = float(keras.ops.mean(losses))
             self._list.on_train_batch_end(step - 1, {"loss": mean})

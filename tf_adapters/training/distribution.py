@@ -13,18 +13,20 @@ from tf_adapters.common.errors import shown
 
 
 def make_strategy(name: str, tpu: str = "") -> tf.distribute.Strategy:
-    """Returns a `tf.distribute.Strategy`, the same object each time.
+    """Returns the `tf.distribute.Strategy` with the given name.
 
-    Call this before TensorFlow runs any operation if the strategy uses several
-    machines.
+    If called again with the same arguments, the function returns the same
+    object. If the strategy uses several machines, call this function before
+    TensorFlow runs any operation.
 
     Args:
-        name: `"one_device"`: the first GPU, or else the CPU. `"mirrored"`: all
-            local GPUs, or else all logical CPUs. `"multi_worker_mirrored"`: the
+        name: Name that determines the devices. `"one_device"`: the first GPU,
+            or the CPU if there is no GPU. `"mirrored"`: all local GPUs, or all
+            logical CPUs if there is no GPU. `"multi_worker_mirrored"`: the
             devices of all workers in the environment variable `TF_CONFIG`.
             `"tpu"`: all cores of a TPU.
-        tpu: Name or address of the TPU, or `"local"` on the TPU's own machine;
-            only for `"tpu"`.
+        tpu: Name or address of the TPU, or `"local"` on the TPU's own machine.
+            Only used for `"tpu"`.
 
     Raises:
         ConfigError: If the cluster or the TPU cannot be found.
@@ -32,8 +34,8 @@ def make_strategy(name: str, tpu: str = "") -> tf.distribute.Strategy:
     return _kept(name, tpu)
 
 
-# Cached, because a second MirroredStrategy in a process would number its
-# collective operations from the start and collide with those of the first.
+# Cached, because a second MirroredStrategy in a process would give its
+# collective operations the same numbers as the first one.
 @functools.cache
 def _kept(name: str, tpu: str) -> tf.distribute.Strategy:
     return _MAKERS[name](tpu)

@@ -26,7 +26,7 @@ def check_steps(
 
     Args:
         trainer: See `TrainerProtocol`.
-        first: Number of the first step.
+        first: Number of the step that `losses` begins with.
         losses: Array `(steps,)`.
         norms: Norms of the gradients, array `(steps, variables)`.
         epoch: Number of the epoch.
@@ -51,15 +51,19 @@ def check_steps(
 
 
 def are_finite(norms: Tensor) -> np.ndarray:
-    """Returns, for each row of `norms`, whether all its norms are finite."""
+    """Returns, for each step, whether the norms of all gradients are finite.
+
+    Args:
+        norms: `(steps, variables)`, or `(variables,)` for a single step.
+    """
     return np.asarray(np.isfinite(np.asarray(norms)).all(axis=-1))
 
 
 def _may_skip(loss_scale: "LossScale | None") -> bool:
-    """Returns whether a step with infinite gradients may have been skipped.
+    """Returns whether infinite gradients are a skipped step, not an error.
 
-    If the loss scale is below 1, the loss was not enlarged, so an overflow is
-    an error.
+    A `LossScale` skips the step if the scaled loss overflows. If the scale is
+    below 1, it does not enlarge the loss, so an overflow is an error.
     """
     return loss_scale is not None and loss_scale.read() >= 1
 
@@ -79,7 +83,7 @@ def check_weights(
     Args:
         trainer: See `TrainerProtocol`.
         weights: List with an array for each of the trainer's variables.
-        step: Number of steps done.
+        step: Number of steps done, for the message.
         epoch: Number of the epoch.
     """
     for name, weight in zip(trainer.names, weights, strict=False):

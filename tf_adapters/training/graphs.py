@@ -11,8 +11,12 @@ import tensorflow as tf
 
 
 def traced(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a `tf.function`, traced once for each kind of arguments."""
-    # Steps have no Python control flow, and AutoGraph would take seconds.
+    """Returns a `tf.function` that is traced for each signature of arguments.
+
+    AutoGraph is off, so the function cannot have Python control flow that
+    depends on tensors.
+    """
+    # Steps do not need AutoGraph, which would take seconds.
     return tf.function(function, autograph=False)
 
 
@@ -20,7 +24,12 @@ def one_trace(
     function: Callable[..., Any],
     batches: tf.data.Dataset | tf.distribute.DistributedDataset,
 ) -> Callable[..., Any]:
-    """Returns a `tf.function`, traced once for batches of any size."""
+    """Returns a `tf.function` that is traced once, for all given batches.
+
+    Args:
+        function: Function of a batch.
+        batches: Data set whose `element_spec` is the function's signature.
+    """
     step = tf.function(
         function, input_signature=[batches.element_spec], autograph=False
     )
@@ -31,9 +40,10 @@ def one_trace(
 class Iterators:
     """Creates iterators, and releases them in the background.
 
-    TensorFlow may take two idle seconds to end an iterator's threads
+    TensorFlow may wait for two seconds while it ends an iterator's threads
     (docs/log.md). Each iterator is therefore kept until the next one is
-    created, when it is no longer in use, and then released in a thread.
+    created. The old iterator is then no longer in use, and a background thread
+    releases it.
     """
 
     def __init__(self) -> None:
@@ -41,7 +51,7 @@ class Iterators:
         self._thread = futures.ThreadPoolExecutor(1)
 
     def over(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Returns an iterator over a data set."""
+        """Returns an iterator over a data set; releases the previous one."""
         iterator = iter(batches)
         kept, self._kept = self._kept, [iterator]
         self._thread.submit(kept.clear)
@@ -51,9 +61,10 @@ class Iterators:
 def map_in_order(
     function: Callable[[Any], Any], items: Iterable[Any], at_once: int
 ) -> Iterator[Any]:
-    """Yields `function(item)` in order, computing `at_once` items in parallel.
+    """Yields `function(item)` for each item, in the order of the items.
 
-    At most `at_once` results are waiting to be consumed.
+    Up to `at_once` items are computed in parallel, by threads. At most
+    `at_once` results wait to be consumed.
     """
     with futures.ThreadPoolExecutor(at_once) as pool:
         pending = collections.deque()

@@ -1,4 +1,4 @@
-"""A training run: steps, checks, validations, and storing the best weights."""
+"""The training loop: steps, checks, validations, and the best weights."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 
 class Loop:
-    """Trains a model and leaves the best weights in it.
+    """Trains a model. Afterwards, the model has the best or the last weights.
 
     Args:
         trainer: See `TrainerProtocol`.
-        train: Training data of the trainer: `Examples` or `Mixture`.
-        validation: Validation data, likewise.
+        train: Training data: `Examples`, or `Mixture` for several tasks.
+        validation: Validation data, of the same class as `train`.
         log: Function of a dict, called at every check and validation.
-        save_best: Function of a dict of metrics, called after each validation
-            whose weights are kept: those with the best value of the first
-            metric so far, or all if `train.keep` is "last".
+        save_best: Function of a dict of metrics. Called after each validation
+            whose weights are kept: its first metric is the best so far, or
+            `train.keep` is "last".
         recovery: `Recovery`, which writes checkpoints and finds the one to
             resume from, or `None` (default).
         save_snapshot: Function of the number of steps done, called every
@@ -48,7 +48,7 @@ class Loop:
         callbacks: List of `keras.callbacks.Callback`. Default: none.
 
     Attributes:
-        predictions: Predictions of the kept weights on `validation`, as
+        predictions: Predictions for `validation` with the kept weights, as
             returned by the trainer's `judge`.
     """
 
@@ -81,13 +81,13 @@ class Loop:
         """Trains the model.
 
         Returns:
-            Dict with `validation` (metrics of the kept weights), `best_step`,
-            `mean_metric` over validations, `steps`, `examples`, `seconds` spent
-            in training steps, `examples_per_second` (without the first steps,
-            which build the graph, unless there are no others),
-            `padding_share` of the batches that were run, and, in float16,
-            `skipped_steps`: the number of steps without effect, because their
-            gradients overflowed.
+            Dict with `validation` (metrics of the kept weights), `best_step`
+            (the step of these weights), `mean_metric` over validations,
+            `steps`, `examples`, `seconds` spent in training steps,
+            `examples_per_second`, `padding_share` of the batches that were run,
+            and, in float16, `skipped_steps` (steps without effect because their
+            gradients overflowed). The first steps, which build the graph, count
+            in `examples_per_second` only if there are no others.
 
         Raises:
             NonFiniteError: If a loss, a gradient or a weight is not finite. The
@@ -117,7 +117,8 @@ class Loop:
             self.callbacks.train_ends()
         assign_values(self.trainer.variables, self.progress.best_weights)
         if self.predictions is None:
-            # Since the run was resumed, no validation was better.
+            # The kept weights are from before the run was resumed, so their
+            # predictions are not in memory.
             _, self.predictions = self.trainer.judge(self.validation)
         return self._summary()
 
@@ -127,7 +128,8 @@ class Loop:
             return
         self.progress = Progress.read(self.recovery.checkpoint, self.trainer)
         if self.progress.best is not None:
-            # The saved weights may come from a later step than the checkpoint.
+            # Save the best weights again: a run that stopped after the
+            # checkpoint may have saved weights of a later step.
             now = read_values(self.trainer.variables)
             assign_values(self.trainer.variables, self.progress.best_weights)
             self.save_best(self.progress.best_record["validation"])
@@ -175,10 +177,10 @@ class Loop:
             started = time.perf_counter()
 
     def _check(self, epoch: int) -> None:
-        """Reads the results of the steps since the last check.
+        """Checks and logs the losses and gradients since the last check.
 
-        Called before each validation and snapshot, so that weights after a bad
-        step are never saved.
+        This is done before each validation and snapshot, so that weights are
+        never saved after a step with infinite or NaN values.
 
         Raises:
             NonFiniteError: If a loss or a gradient is not finite.
@@ -233,7 +235,7 @@ class Loop:
         self.callbacks.note(record)
 
     def _is_to_keep(self, values: dict[str, float]) -> bool:
-        """Returns whether to keep the weights of the last validation."""
+        """Returns whether to keep the weights, given a validation's metrics."""
         if self.progress.step < self.schedule.last_phase:
             return False
         if self.progress.best is None or self.settings.keep == "last":

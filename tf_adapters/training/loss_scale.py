@@ -28,8 +28,9 @@ class LossScale:
             it, so that checkpoints include them.
 
     Attributes:
-        scale: Scalar variable.
-        finite_steps: Integer variable. Steps since the last change.
+        scale: Scalar variable. The current scale.
+        finite_steps: Integer variable. Number of steps since the scale last
+            changed.
     """
 
     def __init__(self, optimizer: keras.optimizers.Optimizer) -> None:
@@ -40,7 +41,7 @@ class LossScale:
         )
 
     def read(self) -> float:
-        """Returns the scale as a number."""
+        """Returns the current scale as a Python float."""
         return float(self.scale.numpy())
 
     def scaled(self, loss: tf.Tensor) -> tf.Tensor:
@@ -48,16 +49,17 @@ class LossScale:
         return loss * self.scale.value
 
     def unscaled(self, gradients: list[tf.Tensor]) -> list[tf.Tensor]:
-        """Returns gradients of a scaled loss, divided by the scale."""
+        """Divides the gradients of a scaled loss by the scale."""
         return [gradient / self.scale.value for gradient in gradients]
 
     def apply_if_finite(
         self, norms: tf.Tensor, apply: Callable[[], Any]
     ) -> None:
-        """Applies gradients and counts the step, or skips it.
+        """Applies the gradients if they are finite, else skips the step.
 
-        Call this outside of `strategy.run`, once for all replicas: not every
-        strategy can update variables in a condition within a replica.
+        The scale can change in both cases. Call this outside of `strategy.run`,
+        once for all replicas: not every strategy can update variables in a
+        condition within a replica.
 
         Args:
             norms: Norms of the gradients after summing over replicas, so that

@@ -10,14 +10,17 @@ import numpy as np
 from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.examples import Examples
 
-# Examples per call of a loss, which may compare each example with all others.
+# Number of examples per call of `head.loss`. It limits memory, since a loss may
+# compare each example with all others of the call.
 _AT_ONCE = 1024
 
 
 def mean_loss(
     head: Any, outputs: Iterable[np.ndarray], examples: Examples
 ) -> float:
-    """Returns the mean of a head's loss over the loss terms of all examples.
+    """Returns a head's loss, averaged over the loss terms of all examples.
+
+    An example can have several terms, for example one for each word.
 
     Args:
         head: A head, see `tf_adapters.heads`.
@@ -46,7 +49,10 @@ def _targets(examples: Examples) -> list[list[int]] | np.ndarray:
 
 
 def _as_long(target: Any, output: np.ndarray) -> Any:
-    """Pads a list of word classes to the length of the outputs."""
+    """Pads the classes of a sentence's words to the length of its outputs.
+
+    Targets that are not a list are returned unchanged.
+    """
     if not isinstance(target, list):
         return target
     filled = target + [IGNORED] * (len(output) - len(target))

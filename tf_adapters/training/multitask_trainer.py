@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class MultiTaskTrainer:
-    """Combines the trainers of several tasks into one, for `Loop`.
+    """Combines the trainers of several tasks into one that `Loop` can use.
 
-    Each batch belongs to one task and is trained by the task's own `Trainer`,
+    Each batch belongs to one task, and the task's own `Trainer` trains on it,
     so there is one graph per task. A single optimizer holds the variables of
     all tasks. A step changes only the variables of its own task: momentum and
     weight decay do not affect the others. The step count in Adam's bias
@@ -32,8 +32,9 @@ class MultiTaskTrainer:
 
     Args:
         model: `MultiTaskModel`.
-        trainers: Dict from task to the `Trainer` of its model.
-        sampling: How tasks are drawn; see `task_mixture.probabilities`.
+        trainers: Dict from the name of a task to the `Trainer` of its model.
+        sampling: Name of the rule by which the task of each batch is drawn; see
+            `task_mixture.probabilities`.
     """
 
     metric_names: tuple[str, ...] = ("mean",)
@@ -69,7 +70,7 @@ class MultiTaskTrainer:
         )
 
     def prepare_training(self, total_steps: int) -> None:
-        """Creates the optimizer."""
+        """Creates the optimizer, which the trainers of all tasks share."""
         with self._first.strategy.scope():
             self.optimizer = make_optimizer(
                 self.settings,
@@ -81,16 +82,27 @@ class MultiTaskTrainer:
             trainer.use_optimizer(self.optimizer)
 
     def kind(self, examples: Mixture, batch: Batch) -> tuple[str, int | None]:
-        """Returns a key: batches with equal keys can share a device call."""
+        """Returns the task of a batch, and the key from its trainer's `kind`.
+
+        Batches with the same result can share a device call.
+        """
         task, own = examples.locate(batch)
         return task, self.trainers[task].kind(examples.tasks[task], own)
 
     def train_loops(
         self, examples: Mixture, loops: list[list[Batch]]
     ) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-        """Yields each loop's losses `(steps,)` and norms `(steps, variables)`.
+        """Trains on lists of batches, each in one device call.
 
-        Variables that a step does not use have norm 0.
+        Args:
+            examples: `Mixture`.
+            loops: List of lists of `Batch`. The batches of a list have the
+                same `kind`.
+
+        Yields:
+            For each list, the losses `(steps,)` and the norms of the gradients
+            `(steps, variables)`. Variables that a step does not use have norm
+            0.
         """
         located = collections.defaultdict(list)
         tasks = []
@@ -112,16 +124,21 @@ class MultiTaskTrainer:
             yield losses, tf.transpose(spread)
 
     def evaluate(self, examples: Mixture) -> dict[str, float]:
-        """Returns all metrics as `<task>/<metric>`, and their `mean`.
+        """Returns a dict with the metrics of all tasks, and their `mean`.
 
-        `mean` is the mean of the tasks' first metrics.
+        The keys are `<task>/<metric>`. `mean` is the mean of the tasks' first
+        metrics.
         """
         return self.judge(examples)[0]
 
     def judge(
         self, examples: Mixture
     ) -> tuple[dict[str, float], dict[str, Any]]:
-        """Returns the metrics of `evaluate`, and a dict of predictions."""
+        """Returns the metrics of `evaluate`, and predictions by task.
+
+        The predictions are a dict from the name of a task to what its trainer's
+        `judge` returned.
+        """
         values, first, compared = {}, [], {}
         for task, trainer in self.trainers.items():
             own, compared[task] = trainer.judge(examples.tasks[task])
@@ -131,7 +148,12 @@ class MultiTaskTrainer:
 
 
 def of_task(values: dict[str, float], task: str) -> dict[str, float]:
-    """Returns one task's metrics from the return value of `evaluate`."""
+    """Returns a dict with one task's metrics.
+
+    Args:
+        values: Metrics of all tasks; see `MultiTaskTrainer.evaluate`.
+        task: Name of the task, which is removed from the keys.
+    """
     return {
         name.removeprefix(f"{task}/"): value
         for name, value in values.items()

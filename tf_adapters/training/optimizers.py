@@ -1,4 +1,4 @@
-"""AdamW with linear warm-up, and with linear or no decay."""
+"""AdamW whose learning rate has a linear warm-up and, optionally, a decay."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -21,10 +21,10 @@ class LinearWarmupAndDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     Args:
         peak: Highest learning rate.
-        total_steps: Number of steps after which a decaying rate is 0.
-        warmup_steps: Number of steps until the rate is highest.
-        decays: Whether the rate decays after the warm-up or stays constant.
-            Defaults to `True`.
+        total_steps: Number of steps after which the rate is 0, if it decays.
+        warmup_steps: Number of steps until the rate is `peak`.
+        decays: Whether the rate decays after the warm-up. Defaults to `True`.
+            If `False`, it stays at `peak`.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class LinearWarmupAndDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 class SequentialSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """Two schedules in sequence. The second one starts counting at 0.
+    """Two learning rate schedules, one after the other.
 
     Args:
-        first: Schedule.
+        first: Schedule for the first `steps` steps.
         steps: Integer. Number of steps of the first schedule.
-        second: Schedule.
+        second: Schedule for all later steps, the first of which is its step 0.
     """
 
     def __init__(
@@ -89,8 +89,8 @@ class AdamWOfSums(keras.optimizers.AdamW):
     """AdamW for gradients that are already summed over replicas.
 
     Keras's AdamW sums gradients over replicas as it applies them. The trainer
-    sums them earlier, because it clips the sum by its global norm. A second sum
-    would move every gradient between devices again;
+    sums them earlier, because it clips the sum by its global norm. Summing
+    again would move every gradient between devices a second time.
     `tests/training/trainer_test.py` counts the sums.
 
     Args:
@@ -113,7 +113,7 @@ class AdamWOfSums(keras.optimizers.AdamW):
         self.loss_scale: LossScale | None = None
 
     def rate_of_last_step(self) -> float:
-        """Returns the learning rate of the last step taken.
+        """Returns the learning rate of the latest step.
 
         Keras's `learning_rate` is the rate of the next step, which is 0 at the
         end of training.

@@ -17,17 +17,18 @@ if TYPE_CHECKING:
 
     from tf_adapters.training.trainer_protocol import TrainerProtocol
 
-# Checks read losses and gradients, which waits for the device.
+# Number of steps between checks. A check waits for the device, because it reads
+# losses and gradient norms.
 _STEPS_BETWEEN_CHECKS = 20
 
 
 @dataclasses.dataclass
 class Progress:
-    """The progress of a run.
+    """The progress of a run, except for current weights and the optimizer.
 
     Attributes:
         step: Number of steps done.
-        history: Records of the validations, oldest first.
+        history: List of the records of all validations, oldest first.
         best: Index in `history` of the validation whose weights are kept, or
             `None` if there is none yet.
         best_weights: The kept weights, one array for each of the trainer's
@@ -61,7 +62,7 @@ class Progress:
         return self.history[best]
 
     def summary(self, metric: str, examples: int) -> dict[str, Any]:
-        """Returns the outcome so far, the first part of a run's result.
+        """Returns a dict with the results so far, such as the best metrics.
 
         Args:
             metric: Name of the metric that selects the weights.
@@ -79,17 +80,20 @@ class Progress:
         }
 
     def _speed(self, examples: int) -> float:
-        """Returns examples per second, without the steps that build a graph."""
+        """Returns examples per second, given the number of examples.
+
+        Steps that built a graph are left out, unless there are no others.
+        """
         timed = examples - self.building_examples
         if not timed:
             return examples / self.seconds
         return timed / (self.seconds - self.building_seconds)
 
     def count(self, steps: int, losses: Tensor, norms: Tensor) -> bool:
-        """Counts the steps of a device call; returns whether a check is due.
+        """Adds the steps of a device call. Returns whether a check is due.
 
         Args:
-            steps: Integer, the number of these steps.
+            steps: Integer. Number of steps of the device call.
             losses: Array `(steps,)`.
             norms: Norms of the gradients, array `(steps, variables)`.
         """
@@ -124,7 +128,7 @@ class Progress:
         finite.check_steps(trainer, first, losses, norms, self.epoch)
 
     def finite_weights(self, trainer: "TrainerProtocol") -> list[np.ndarray]:
-        """Returns the trained weights, one array for each variable.
+        """Returns the trainer's current weights, one array per variable.
 
         Raises:
             NonFiniteError: If a weight is not finite. The message names it.
@@ -136,10 +140,11 @@ class Progress:
     def write(
         self, trainer: "TrainerProtocol"
     ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Returns a checkpoint's content: a dict of arrays, and plain values.
+        """Returns a checkpoint: a dict of arrays, and a dict of plain values.
 
         The arrays include the trained weights and the optimizer's variables.
-        The optimizer's step count determines learning rate and dropout seeds.
+        One of these is the number of steps, which determines the learning rate
+        and the dropout seeds.
 
         Raises:
             NonFiniteError: If a loss, a gradient or a weight is not finite.
@@ -173,7 +178,7 @@ class Progress:
         Raises:
             UserError: If the checkpoint lacks a value.
         """
-        # Checkpoints of earlier versions have no number of skipped steps.
+        # Checkpoints of earlier versions do not have `skipped_steps`.
         needed = [name for name in _PLAIN if name != "skipped_steps"]
         lacking = [name for name in needed if name not in checkpoint.state]
         if lacking:
@@ -203,14 +208,17 @@ _PLAIN = (
 
 
 def _part(tensors: dict[str, np.ndarray], name: str) -> list[np.ndarray]:
-    """Returns the arrays `name/0`, `name/1` and so on."""
+    """Returns a list of the arrays stored as `name/0`, `name/1` and so on."""
     names = (f"{name}/{number}" for number in itertools.count())
     found = itertools.takewhile(tensors.__contains__, names)
     return [tensors[key] for key in found]
 
 
 def read_values(variables: "list[keras.Variable]") -> list[np.ndarray]:
-    """Returns variables as arrays; scalars become arrays of rank 0."""
+    """Returns a list with the value of each variable as a NumPy array.
+
+    The values of scalar variables are arrays of rank 0.
+    """
     return [np.asarray(variable.numpy()) for variable in variables]
 
 

@@ -18,19 +18,23 @@ if TYPE_CHECKING:
 
 
 class Schedule:
-    """The batches of all epochs, and the steps after which the host acts.
+    """The batches of all epochs, and the steps after which training pauses.
+
+    It pauses to validate, to save a snapshot, or to start the last phase.
 
     Args:
         trainer: See `TrainerProtocol`.
         examples: Training data of the trainer: `Examples` or `Mixture`.
-        saves_snapshots: Whether snapshots are saved at all.
+        saves_snapshots: Whether to save snapshots, if `train.snapshot_steps` is
+            set.
 
     Attributes:
         plans: List with the batches of each epoch.
         batches: All batches of the run, in order.
         examples_after: Number of examples seen, indexed by the number of steps
             done.
-        last_phase: Number of steps after which the model's last phase starts.
+        last_phase: Number of steps after which the last phase starts, for
+            methods that train in several phases.
     """
 
     def __init__(
@@ -57,13 +61,14 @@ class Schedule:
     def loops(
         self, plan: list[Batch], steps_done: int
     ) -> Iterator[list[Batch]]:
-        """Yields lists of batches, each for one device call.
+        """Divides the batches of an epoch into lists, one per device call.
 
-        A list ends whenever the host has something to do between steps.
+        A list ends where training pauses, where the next batch has another
+        kind, or after `train.steps_per_loop` batches.
 
         Args:
             plan: The remaining batches of an epoch.
-            steps_done: Number of steps before them.
+            steps_done: Number of steps done before these batches.
         """
         loop = []
         for step, batch in enumerate(plan, steps_done + 1):
@@ -78,17 +83,17 @@ class Schedule:
                 loop = []
 
     def validates(self, step: int, is_last: bool) -> bool:
-        """Returns whether a validation follows a step.
+        """Returns whether to validate after a step.
 
         Args:
-            step: Number of steps done.
+            step: Number of the step, starting at 1.
             is_last: Whether the step is the last of its epoch.
         """
         every = self._validation_steps
         return is_last or bool(every and step % every == 0)
 
     def is_snapshot(self, step: int) -> bool:
-        """Returns whether a snapshot is saved after a step."""
+        """Returns whether to save a snapshot after a step."""
         every = self._snapshot_steps
         return bool(self._saves_snapshots and every and step % every == 0)
 
@@ -96,7 +101,14 @@ class Schedule:
 def _plans(
     plan: Callable[[int], list[Batch]], settings: TrainConfig
 ) -> Iterator[list[Batch]]:
-    """Yields each epoch's batches until `epochs` and `min_steps` are met."""
+    """Yields the batches of one epoch after another.
+
+    Stops when the run has both `epochs` epochs and `min_steps` steps.
+
+    Args:
+        plan: Function from the number of an epoch to its batches.
+        settings: `TrainConfig`.
+    """
     epoch, steps = 0, 0
     while epoch < settings.epochs or steps < (settings.min_steps or 0):
         batches = plan(epoch)
@@ -107,7 +119,12 @@ def _plans(
 def _first_steps(
     plans: Iterable[list[Batch]], max_steps: int | None
 ) -> list[list[Batch]]:
-    """Returns each epoch's batches, cut off after `max_steps` if given."""
+    """Returns a list of each epoch's batches, `max_steps` batches in total.
+
+    Args:
+        plans: The batches of each epoch.
+        max_steps: Maximum number of batches, or `None` for all of them.
+    """
     kept, left = [], max_steps
     for plan in plans:
         plan = plan[:left]

@@ -1,4 +1,4 @@
-"""One step of training on all replicas, and several in one device call."""
+"""Training steps on all replicas, one or several in a device call."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class TrainStep:
-    """Trains variables on one batch: gradients, clipping, optimizer.
+    """Trains a model's variables on batches.
 
     Gradients are summed over replicas, then clipped by their global norm, then
-    applied. This is the same under all strategies.
+    applied by the optimizer. This is the same under all strategies.
 
     Args:
         model: `AdapterModel` with a head.
@@ -34,7 +34,8 @@ class TrainStep:
         seed: Integer. Seed of the run.
 
     Raises:
-        ConfigError: If parts of a batch would share dropout.
+        ConfigError: If `train.accumulation_steps` is so large that several
+            parts of a batch would have the same dropout seed.
     """
 
     def __init__(
@@ -64,14 +65,17 @@ class TrainStep:
         steps: tf.Tensor,
         left_out: int = 0,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Trains on batches; returns losses `(steps,)` and gradient norms.
+        """Trains on `steps` batches in one device call.
 
         Args:
             iterator: Distributed iterator over features of batches.
             steps: Integer tensor.
-            left_out: Number of first blocks without adapters. Each number has
-                a trace of its own, whose backward pass ends where nothing
-                below trains. Defaults to 0.
+            left_out: Number of first blocks without adapters. Defaults to 0.
+                Each number has a trace of its own, so that the backward pass
+                can stop at the first block that trains.
+
+        Returns:
+            Losses `(steps,)` and gradient norms `(steps, variables)`.
         """
         if left_out:
             with self.model.without(range(left_out)):
@@ -104,7 +108,7 @@ class TrainStep:
     def on_replicas(
         self, features: dict[str, Any]
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Trains on one batch; returns its loss and the gradient norms.
+        """Trains on one batch; returns its loss and gradient norms.
 
         Args:
             features: Features of a batch from a distributed iterator.
@@ -137,9 +141,9 @@ class TrainStep:
     def _replica_gradients(
         self, features: dict[str, tf.Tensor]
     ) -> tuple[tf.Tensor, list[tf.Tensor], tf.Tensor]:
-        """Returns one replica's loss, summed gradients, and their norms.
+        """Returns a replica's loss, the gradients, and the gradients' norms.
 
-        The gradients are summed over all replicas.
+        The gradients, but not the loss, are summed over all replicas.
         """
         replica = tf.distribute.get_replica_context()
         loss, gradients = accumulation.accumulate(
@@ -197,7 +201,7 @@ class TrainStep:
     def dropout_seed(
         self, replica: tf.distribute.ReplicaContext, number: int | tf.Tensor = 0
     ) -> tf.Tensor:
-        """Returns a seed that depends on run, replica, step and part."""
+        """Returns the current step's dropout seed for a replica and a part."""
         steps: Any = self.optimizer.iterations
         step = tf.cast(steps.value, tf.int64)
         place = tf.cast(replica.replica_id_in_sync_group, tf.int64)
@@ -211,7 +215,10 @@ class TrainStep:
         number: int | tf.Tensor,
         replica: tf.distribute.ReplicaContext,
     ) -> tf.Tensor:
-        """Returns one part's share of the batch's mean loss plus penalty."""
+        """Returns the loss of one part of a replica's batch.
+
+        Summed over parts and replicas, it is the mean loss plus the penalty.
+        """
         inputs = without(features, ("indices", "targets", "weights"))
         seed = self.dropout_seed(replica, number)
         outputs = self.model(inputs, training=True, seed=seed)
@@ -223,7 +230,7 @@ class TrainStep:
 
 
 def _check_places(parts: int, strategy: tf.distribute.Strategy) -> None:
-    """Raises a `ConfigError` if parts of a step would share dropout."""
+    """Raises a `ConfigError` if there are too many parts for dropout seeds."""
     replicas = strategy.num_replicas_in_sync
     most = stateless_seeds.MAX_PLACES // replicas
     if parts > most:
@@ -235,5 +242,5 @@ def _check_places(parts: int, strategy: tf.distribute.Strategy) -> None:
 
 
 def without(features: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """Returns a dict of features without those in `names`."""
+    """Returns a copy of a dict without the keys in `names`."""
     return {key: v for key, v in features.items() if key not in names}

@@ -1,4 +1,4 @@
-"""Training and evaluation steps for all methods and strategies."""
+"""Training and evaluation of a model, for all methods and strategies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Trainer:
-    """Trains a model's declared variables and evaluates it.
+    """Trains the variables that a model's method declares, and evaluates it.
 
     The model must be built in the strategy's scope. All strategies use the same
     eval step and the same `TrainStep`.
@@ -51,8 +51,8 @@ class Trainer:
         seed: Integer. Seed of the run.
         metric_names: Names in `heads.metrics`. The first metric selects the
             best weights.
-        trained: Dict from name to variable of the variables to train, or `None`
-            (default) for all that the model declares.
+        trained: Dict from name to variable: the variables to train. `None`
+            (default) for all variables that the model declares.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Trainer:
         self._eval_steps = {}
 
     def evaluate(self, examples: Examples) -> dict[str, float]:
-        """Returns the metrics on all of `examples`."""
+        """Returns a dict of the metrics on all of `examples`."""
         return self.judge(examples)[0]
 
     def judge(
@@ -128,12 +128,12 @@ class Trainer:
         examples: Examples,
         title: str | None = None,
     ) -> Iterator[tuple[int, np.ndarray]]:
-        """Yields an index and an output for each example of this process.
+        """Yields the index and the output of each example of this process.
 
         Args:
-            function: Function of the inputs of a batch that returns its
-                outputs, traced once for each shape. Pass the same object each
-                time.
+            function: Function of the inputs of a batch that returns the
+                outputs. It is traced once for each shape. Pass the same object
+                each time, so that it is not traced again.
             examples: `Examples`.
             title: See `predict`.
         """
@@ -162,7 +162,7 @@ class Trainer:
         return self.model(inputs, training=False)
 
     def _evaluation_plans(self, examples: Examples) -> list[list[Batch]]:
-        """Returns lists of batches. All batches of a list have equal shapes."""
+        """Returns the batches to evaluate on, in lists of equal shapes."""
         plan = batch_plan.plan_evaluation(
             examples.lengths,
             self.settings.eval_batch_size,
@@ -178,12 +178,13 @@ class Trainer:
         batches: list[Batch],
         function: Callable[[dict[str, tf.Tensor]], tf.Tensor] | None = None,
     ) -> tuple[Callable[..., Any], Iterator[Any]]:
-        """Returns the eval step for some batches, and their features.
+        """Returns an evaluation step, and the features of the given batches.
 
         Args:
             examples: `Examples`. Their targets are not used.
             batches: List of `Batch` with equal shapes.
-            function: See `compute`. Default: `None`, the model.
+            function: Function to evaluate; see `compute`. `None` (default) for
+                the model.
 
         Returns:
             The traced step, and an iterator over the features of the batches.
@@ -191,8 +192,8 @@ class Trainer:
         """
         unlabeled = dataclasses.replace(examples, targets=None)
         dataset = self._distribute(unlabeled, batches)
-        # Static shapes depend on the padded length and on the data set's
-        # maximum number of choices.
+        # Batches differ in their padded length, and data sets in their maximum
+        # number of choices. Each of these shapes has a step of its own.
         function = function or self._answers
         key = (function, repr(dataset.element_spec))
         if key not in self._eval_steps:
@@ -204,10 +205,10 @@ class Trainer:
     def eval_steps(
         self, step: Callable[..., Any], batches: Iterable[Any]
     ) -> Iterator[tuple[Any, Any]]:
-        """Yields outputs and indices of the examples of each batch, in order.
+        """Yields the outputs and the indices of each batch's examples.
 
-        On a single device, two batches are computed in parallel: the small
-        operations of one batch leave cores idle that the other can use.
+        The batches are in order. On a single device, two batches are computed
+        in parallel, since the small operations of one batch leave cores idle.
 
         Args:
             step: See `evaluation`.
@@ -217,7 +218,7 @@ class Trainer:
         yield from graphs.map_in_order(step, batches, at_once)
 
     def _gathered(self, value: Any) -> list[Any]:
-        """Returns the rows computed by this process's replicas."""
+        """Returns a list of the rows that this process's replicas computed."""
         parts = self.strategy.experimental_local_results(value)
         return [row for part in parts for row in part.numpy()]
 
@@ -231,13 +232,13 @@ class Trainer:
             first = context.input_pipeline_id * local
             shards = range(first, first + local)
             data = pipeline.dataset(examples, batches, replicas, shards)
-            # If the end were known, every step with several workers would
-            # ask all of them whether there is another batch.
+            # Repeated without end, because TensorFlow would otherwise ask all
+            # workers before every step whether there is another batch.
             return data.repeat()
 
         if isinstance(self.strategy, tf.distribute.OneDeviceStrategy):
-            # There is nothing to distribute, and a distributed iterator ends
-            # seconds late: its autotuning cannot be turned off (docs/log.md).
+            # There is nothing to distribute, and a distributed iterator takes
+            # seconds to end: its autotuning cannot be turned off (docs/log.md).
             return build(tf.distribute.InputContext())
         return self.strategy.distribute_datasets_from_function(build)
 
@@ -266,7 +267,10 @@ class Trainer:
         )
 
     def kind(self, examples: Examples | None, batch: Batch) -> int | None:
-        """Returns a key: batches with equal keys can share a device call."""
+        """Returns the padded length of a batch if it has a fixed size.
+
+        Batches with the same result can share a device call.
+        """
         return batch.length if batch.size else None
 
     def prepare_training(self, total_steps: int) -> None:
@@ -295,12 +299,16 @@ class Trainer:
     def train_loops(
         self, examples: Examples, loops: list[list[Batch]]
     ) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-        """Yields each loop's losses `(steps,)` and norms `(steps, variables)`.
+        """Trains on lists of batches, each in one device call.
 
         Args:
             examples: `Examples`.
             loops: List of lists of `Batch`. The batches of a list have the
-                same `kind` and are trained in one device call.
+                same `kind`.
+
+        Yields:
+            For each list, the losses `(steps,)` and the norms of the gradients
+            `(steps, variables)`.
         """
         kinds = [self.kind(examples, loop[0]) for loop in loops]
         batches = collections.defaultdict(list)

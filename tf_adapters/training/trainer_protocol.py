@@ -45,7 +45,10 @@ class TrainerProtocol(Protocol):
         ...
 
     def kind(self, examples: Any, batch: "Batch") -> Hashable:
-        """Returns a key: batches with equal keys can share a device call."""
+        """Returns a key of a batch, such as its shape.
+
+        Batches with equal keys can be trained on in one device call.
+        """
         ...
 
     def prepare_training(self, total_steps: int) -> None:
@@ -55,18 +58,19 @@ class TrainerProtocol(Protocol):
     def train_loops(
         self, examples: Any, loops: "list[list[Batch]]"
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Trains; yields losses and gradient norms for each list of batches.
+        """Trains on lists of batches, each in one device call.
 
         Args:
-            examples: The argument of `plan`.
+            examples: The training data, as for `plan`.
             loops: List of lists of `Batch`. The batches of a list have the
-                same `kind` and are trained in one device call.
+                same `kind`.
 
         Yields:
-            Losses `(steps,)` and norms `(steps, variables)`.
+            For each list, the losses `(steps,)` and the norms of the gradients
+            `(steps, variables)`.
         """
         ...
 
     def judge(self, examples: Any) -> tuple[dict[str, float], dict[str, Any]]:
-        """Returns a dict of metrics, and the predictions."""
+        """Returns a dict of metrics, and a dict with the predictions."""
         ...

@@ -2,8 +2,8 @@
 
 Under `MultiWorkerMirroredStrategy`, each worker runs the same program on its
 own part of each batch. Only the first worker, the chief, writes the run folder,
-and it reports to the others where to resume. Other strategies have one process,
-and these functions return their argument.
+and it reports to the others where to resume. Other strategies have a single
+process, which does not communicate.
 """
 
 from collections.abc import Callable
@@ -19,10 +19,10 @@ import tensorflow as tf
 
 from tf_adapters.common.errors import Stopped
 
-# Maximum number of bytes per message: sizes are int32, and a message takes
-# several times its size in memory.
+# Maximum number of bytes per message. Sizes must fit into int32, and sending a
+# message takes several times its size in memory.
 _AT_ONCE = 1 << 28
-# Errors of an operation between workers if one worker is gone.
+# Errors that TensorFlow can raise in a worker when another worker is lost.
 _LOST = (
     tf.errors.AbortedError,
     tf.errors.CancelledError,
@@ -47,7 +47,10 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
 
 
 def _first_replica(strategy: tf.distribute.Strategy) -> int:
-    """Returns the lowest global number of this worker's replicas."""
+    """Returns the smallest index of this worker's replicas.
+
+    The replicas of all workers are numbered from 0.
+    """
     contexts = []
     strategy.experimental_distribute_values_from_function(
         lambda context: contexts.append(context) or tf.constant(0)
@@ -58,7 +61,7 @@ def _first_replica(strategy: tf.distribute.Strategy) -> int:
 def sum_over_workers(
     strategy: tf.distribute.Strategy, array: np.ndarray
 ) -> np.ndarray:
-    """Returns the sum of an int32 array over all workers, on each of them."""
+    """Sums an int32 array over all workers. Each worker gets the sum."""
     if num_workers(strategy) == 1:
         return array
     first = _first_replica(strategy)
@@ -77,14 +80,15 @@ def sum_over_workers(
 
 @functools.cache
 def sum_function(strategy: tf.distribute.Strategy) -> Callable[[Any], Any]:
-    """Returns the traced function that sums a tensor over replicas.
+    """Returns a `tf.function` that sums a tensor over all replicas.
 
-    It is cached per strategy, so that known shapes need no new graph.
+    The function is cached for each strategy, so that it is not traced again for
+    shapes that it has seen.
     """
 
     def of_replica(value: tf.Tensor) -> tf.Tensor:
         replica = tf.distribute.get_replica_context()
-        # A graph's argument has no device, but the sum needs one.
+        # The sum needs a tensor on a device, unlike the argument of a graph.
         value = tf.identity(value)
         return replica.all_reduce(tf.distribute.ReduceOp.SUM, value)
 
@@ -108,7 +112,16 @@ def wait_for_all(strategy: tf.distribute.Strategy) -> None:
 def gather_bytes(
     strategy: tf.distribute.Strategy, content: bytes
 ) -> list[bytes]:
-    """Returns all workers' contents on each worker, without empty ones."""
+    """Sends the bytes of each worker to all workers.
+
+    Args:
+        strategy: `tf.distribute.Strategy`.
+        content: Bytes of this worker.
+
+    Returns:
+        List of the workers' bytes, in the order of the workers, without those
+        that are empty.
+    """
     number = _first_replica(strategy)
     sizes = np.zeros(strategy.num_replicas_in_sync, "int32")
     sizes[number] = len(content)
@@ -116,7 +129,8 @@ def gather_bytes(
     ends = np.cumsum(-(-sizes // 4))
     if not ends[-1]:
         return []  # TensorFlow crashes when it sums an empty array.
-    # Rounded up to a power of two: each length needs its own graph.
+    # The length is rounded up to a power of two, because each length needs its
+    # own graph.
     words = np.zeros(1 << int(ends[-1] - 1).bit_length(), "int32")
     start = 4 * (ends[number] - -(-len(content) // 4))
     place = slice(start, start + len(content))
@@ -134,7 +148,7 @@ def gather_bytes(
 def broadcast_from_chief(
     strategy: tf.distribute.Strategy, content: bytes
 ) -> bytes:
-    """Returns the chief's bytes on every worker.
+    """Sends the chief's bytes to all workers, and returns these bytes.
 
     Args:
         strategy: `tf.distribute.Strategy`.
@@ -154,11 +168,15 @@ def broadcast_from_chief(
 def gather_rows(
     strategy: tf.distribute.Strategy, rows: list[np.ndarray | None]
 ) -> list[np.ndarray]:
-    """Returns a list of arrays, completed with the rows of other workers.
+    """Fills in the rows that other workers computed.
 
     Args:
         strategy: `tf.distribute.Strategy`.
-        rows: List of arrays, `None` for the rows of other workers.
+        rows: List with an array for each row that this worker computed, and
+            `None` for all other rows.
+
+    Returns:
+        List of all rows, the same on each worker.
     """
     complete: list[Any] = list(rows)
     if num_workers(strategy) == 1:
@@ -172,11 +190,11 @@ def gather_rows(
 
 @contextlib.contextmanager
 def losses_as_stops(strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Raises `Stopped` if another worker is lost during a `with` block.
+    """Context manager that raises `Stopped` if another worker is lost.
 
     Raises:
-        Stopped: If a worker is lost. Starting the same command again on all
-            workers resumes the run.
+        Stopped: If a worker is lost in the `with` block. Starting the same
+            command again on all workers resumes the run.
     """
     try:
         yield

@@ -86,7 +86,7 @@ class Space:
         return values | ({size: _USUAL} if size else {})
 
     def suggest(self, trial: Any) -> dict[str, dict[str, Any]]:
-        """Returns a nested dict of the settings that an Optuna trial chooses."""
+        """Returns a nested dict of settings that an Optuna trial chooses."""
         method = self.methods[0]
         if len(self.methods) > 1:
             method = trial.suggest_categorical("method", self.methods)

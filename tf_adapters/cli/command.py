@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Flag:
-    """A command-line flag that is not short for a setting.
+    """A command-line flag that has its own help text.
+
+    The help text of a flag that is short for a setting comes from the setting
+    instead, see `flags`.
 
     Attributes:
         name: Name without dashes.

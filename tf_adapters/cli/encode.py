@@ -72,7 +72,8 @@ def encode_file(config: Config, model_dir: Path, options: Any) -> None:
 def _task(task: Task, options: Any) -> Task:
     """Returns a copy of the run's task with the text fields to encode.
 
-    The option `column`, if given, is the only text field.
+    The option `column`, if given, names the only text field, unless the task
+    has a list field.
     """
     column = options.column
     has_lines = options.input == _STDIN or options.input.endswith(".txt")

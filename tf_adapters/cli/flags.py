@@ -224,7 +224,7 @@ def _start(options: Any) -> None:
 
 
 def run() -> None:
-    """Runs the command with the arguments of this process."""
+    """Runs `tf-adapters` with the command-line arguments of this process."""
     arguments = sys.argv[1:]
     name = arguments[0] if arguments else ""
     if name in ("analyse", "analyze"):

@@ -139,10 +139,10 @@ def _check_stack(layers: Iterable[dict[str, Any]]) -> None:
 def _with_encoder_of_adapters(
     config: Config, layers: Iterable[dict[str, Any]]
 ) -> Config:
-    """Returns `config` with the encoder of the trained adapters that it names.
+    """Sets a configuration's encoder to the encoder of its trained adapters.
 
     Returns `config` unchanged if a layer of settings sets `encoder`, or if
-    `config` names no adapters.
+    `config` names no adapters in the format of this library.
     """
     folders = config.method.get("adapters") or (
         config.stack_on and [config.stack_on]

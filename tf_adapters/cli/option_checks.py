@@ -54,7 +54,7 @@ def check_options(options: Any) -> None:
 
 
 def check_input(options: Any) -> None:
-    """Raises an error if a command that reads texts has a wrong input.
+    """Raises an error if a command that reads texts has no valid input.
 
     `--mode=predict` and `--mode=encode` need an input. `--mode=encode` also
     needs an output.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 # Settings that may be changed for a finished run, because evaluation,
-# prediction or export uses them. Some of the head's settings may be too.
+# prediction or export uses them. So may some of the head's settings.
 _FREE = (
     *("task", "encoder", "quantize", "distribution_strategy", "tpu"),
     *("stack_on", "language_adapters", "method.adapters", "method.leave_out"),

@@ -1,4 +1,4 @@
-"""Shared flags that are not short for a setting, and the groups in `--help`."""
+"""Shared flags with their own help texts, and groups of flags in `--help`."""
 
 from tf_adapters.cli.command import Flag
 

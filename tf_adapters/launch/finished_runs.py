@@ -43,7 +43,7 @@ def read_run_result(run: Run, folder: Path) -> Any:
 
 
 def is_of(run: Run, path: Path) -> bool:
-    """Returns whether a run with the settings of `run` is in `path`."""
+    """Returns whether the folder `path` holds a run with `run`'s settings."""
     try:
         saved = earlier_runs.declared_config(path)
     except (ValueError, KeyError):

@@ -124,7 +124,7 @@ class SearchFolder:
     def write_trial(
         self, number: int, layer: dict[str, Any], starts: Any
     ) -> Path:
-        """Writes the values that `read_trial` returns.
+        """Stores a trial's settings and number of starts, for `read_trial`.
 
         Args:
             number: Number of the trial, from 0.

@@ -61,7 +61,7 @@ class SearchJournal:
         return self._study.ask()
 
     def tell(self, number: int, value: Any) -> None:
-        """Records the result of a trial, the metric to maximize."""
+        """Records a trial's result: `value` is the metric to maximize."""
         self._study.tell(number, value)
 
     def fail(self, number: int) -> None:

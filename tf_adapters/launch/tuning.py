@@ -153,9 +153,9 @@ class _Search:
         self.metric = data.task.metrics[0]
 
     def run(self, trials: Any) -> "Best":
-        """Runs trials until there are `trials`, and returns the `Best`.
+        """Runs trials until `trials` of them have ended; returns the `Best`.
 
-        Trials of an earlier process count too, and so do failed trials.
+        Trials of earlier processes count too, and so do failed trials.
         """
         summary.print_labels(self.data.task, self.data.rows)
         print(
@@ -185,11 +185,8 @@ class _Search:
     ) -> None:
         """Trains one trial, then records and prints its result.
 
-        Args:
-            number: Number of the trial, from 0.
-            layer: Nested dict of the trial's settings.
-            trials: Number of all trials, for the message.
-            starts: Number of earlier starts of the trial. Default: 0.
+        `layer` is a nested dict of the trial's settings. `starts` is the number
+        of times that the trial was started before.
         """
         folder = self.folder.write_trial(number, layer, starts + 1)
         words = trial_settings.words(layer)

@@ -112,7 +112,7 @@ def of_classes(
     a note.
 
     Args:
-        right: Right class ids, integer array `(examples,)`.
+        right: True class ids, integer array `(examples,)`.
         predicted: Predicted class ids, integer array `(examples,)`.
         names: Class names in the order of their ids.
         unit: Plural noun for the examples. Default: `"rows"`.

@@ -23,11 +23,11 @@ _LONGEST_NAME = 18
 def draw_confusion(matrix: Any, totals: int, names: list[str]) -> Figure:
     """Draws a confusion matrix.
 
-    Cells are shaded by their share of all examples of the right class.
+    Cells are shaded by their share of all examples of the true class.
 
     Args:
-        matrix: Integer array of counts, `(right class, predicted class)`.
-        totals: Integer array `(right class,)` with the number of examples,
+        matrix: Integer array of counts, `(true class, predicted class)`.
+        totals: Integer array `(true class,)` with the number of examples,
             including those predicted as a class that the picture leaves out.
         names: Names of the classes in the picture.
     """
@@ -94,10 +94,10 @@ def draw_calibration(found: Any) -> Figure:
 
 
 def draw_scatter(right: Any, predicted: Any) -> Figure:
-    """Draws a scatter plot of predicted numbers against the right numbers.
+    """Draws a scatter plot of predicted numbers against the true numbers.
 
     Args:
-        right: Right numbers, float array `(examples,)`.
+        right: True numbers, float array `(examples,)`.
         predicted: Predicted numbers, float array `(examples,)`.
     """
     figure, ((axes,),) = drawing.make_figure(width=4.2, height=3.8)

@@ -33,8 +33,8 @@ def table_of_scores(
             has them. Default: none.
 
     Returns:
-        `ReportTable`, and a note if the run is no better than the trivial
-        prediction in some metric, or "".
+        `ReportTable`, and a string: a note that names the metrics in which the
+        run is not better than the trivial prediction, or "".
     """
     names = [n for n in run.metrics if n not in ("loss", "split")]
     known = KINDS[run.stored.head].metrics

@@ -21,7 +21,7 @@ def several_classes_content(run: RunFiles) -> ReportContent:
     """Returns the `ReportContent` of a run's predictions.
 
     Args:
-        run: `RunFiles` of a multi-label run. Its predictions are a list with 0
+        run: `RunFiles` of a multi-label run. Each prediction is a list with 0
             or 1 for each class.
     """
     compared = run.stored.compared

@@ -26,7 +26,7 @@ def tags_content(run: RunFiles) -> ReportContent:
     """Returns the `ReportContent` of a run's predictions.
 
     Args:
-        run: `RunFiles` of a tagging run. Its predictions are lists of tags, one
+        run: `RunFiles` of a tagging run. Each prediction is a list with a tag
             for each word.
     """
     compared = run.stored.compared
@@ -62,7 +62,7 @@ def tags_content(run: RunFiles) -> ReportContent:
 def _words(compared: dict[str, Any]) -> list[tuple[int, int, Any, Any, None]]:
     """Returns a list with a tuple for each word that has a tag.
 
-    The tuple has the index of the row, the position of the word, the right tag,
+    The tuple has the index of the row, the position of the word, the true tag,
     the predicted tag, and the predicted tag's probability or `None`.
 
     Args:

@@ -99,7 +99,8 @@ def _write_files(path: Path, checkpoint: Any) -> None:
 def _hash_of(state: dict[str, Any]) -> str:
     """Returns a hash of the content of `state.json`.
 
-    The hash is of the JSON text, so it does not change when the file is read.
+    It is a hash of JSON text, so it is the same before the content is written
+    and after it is read.
     """
     return hashlib.sha256(json.dumps(state).encode()).hexdigest()
 
@@ -138,8 +139,8 @@ def newest_checkpoint(
 
     Args:
         folder: Path of the folder with the run's checkpoints.
-        needs: Dict from the name of each value that `Checkpoint.state` must
-            have to the value's type. Default: no value is required.
+        needs: Dict of the values that `Checkpoint.state` must have, from name
+            to type. Default: no value is required.
     """
     for path in _folders(folder):
         try:
@@ -171,7 +172,8 @@ def _read(path: Path, needs: Any) -> "Checkpoint":
 def _check_state(state: dict[str, Any], step: int, needs: Any) -> None:
     """Raises an error if a `state.json` is incomplete or was changed.
 
-    Version 0.1.0 did not store a hash of the state itself.
+    The hash of the content of `state.json` may be missing, because version
+    0.1.0 did not store it.
     """
     if not isinstance(state, dict) or not _KEYS <= state.keys() <= _ALL_KEYS:
         raise UserError(f"{_STATE} does not have the values {sorted(_KEYS)}")

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 def check_labels(head: Head | None, task: Task, adapter: Any) -> None:
     """Raises an `AdapterError` if an adapter's head does not fit a task.
 
-    The kind of head and the class names must be the same.
+    The kind of head must be the same. So must the class names, unless the task
+    takes its class names from the data.
 
     Args:
         head: `Head` of the adapter, or `None`.

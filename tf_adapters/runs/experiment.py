@@ -241,7 +241,8 @@ class Experiment:
     def _stack_on(self, language: Any) -> None:
         """Puts the adapter of a language below the trained adapter.
 
-        If `language` has none, puts the adapter `stack_on` there.
+        If `language` has no adapter, puts the adapter `stack_on` there. Does
+        nothing if the run has no language adapters.
         """
         adapters = self.config.language_adapters
         if adapters:

@@ -82,7 +82,8 @@ def _num_blocks(trainer: Trainer, examples: Examples, split: str) -> int:
         settings.cache_frozen_blocks == "off"
         or passes < 2
         or not len(examples)
-        # Masked examples differ in each epoch. Choices are nested features.
+        # The features of masked examples differ in each epoch, and those of
+        # multiple choice are nested.
         or examples.masking is not None
         or examples.has_choices
         or not _is_on_one_host(trainer)

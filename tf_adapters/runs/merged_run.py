@@ -42,11 +42,12 @@ SEARCH = "search"
 
 @dataclasses.dataclass(frozen=True)
 class MergeSettings:
-    """How adapters are merged.
+    """Settings that say how adapters are merged.
 
     Attributes:
         how: See `merge_adapters`.
-        weights: Numbers, `None`, or `"search"`: see `search_weights`.
+        weights: A number for each adapter or `None` (see `merge_adapters`), or
+            `"search"` (see `search_weights`).
         head_of: Run folder of the adapter whose task, head and data are used.
             Default: the last adapter.
         rank: See `merge_adapters`.

@@ -63,7 +63,8 @@ class MultitaskFolders:
         encoder = config.encoder
         if config.method.train_encoder:
             encoder = str(self.encoder_folder)
-        # On its own, a task is an adapter on the jointly trained encoder.
+        # The run folder of a task describes an adapter on the jointly trained
+        # encoder.
         self.configs = {
             name: dataclasses.replace(
                 own, encoder=encoder, method=config.method.adapter

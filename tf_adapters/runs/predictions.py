@@ -77,9 +77,9 @@ class Predictions:
 
 @contextlib.contextmanager
 def errors_as_damage(path: Path) -> Iterator[None]:
-    """Context manager that turns any error into a `DataError`.
+    """Context manager that turns errors about invalid content into `DataError`.
 
-    The error says that the file `path` is damaged.
+    The `DataError` says that the file `path` is damaged.
     """
     try:
         yield

@@ -89,7 +89,7 @@ class Recovery:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Context manager that makes SIGTERM stop training after a step."""
+        """Context manager: SIGTERM stops training after the current step."""
 
         def remember(number: int, frame: Any) -> None:
             self.signal = signal.Signals(number).name

@@ -135,8 +135,8 @@ def _push(gfile: Any, address: Any, path: Path) -> None:
     for name in sorted(changed, key=_turn):
         gfile.makedirs(f"{address}/{name}".rpartition("/")[0])
         gfile.copy(str(path / name), f"{address}/{name}", overwrite=True)
-    # First remove the files that mark a run as complete, so that a partial copy
-    # never looks complete.
+    # Remove the files that mark a checkpoint or a run as complete first, so
+    # that a partial copy never looks complete.
     gone = before.keys() - now.keys()
     for name in sorted(gone, key=lambda name: (not name.endswith(_LAST), name)):
         gfile.remove(f"{address}/{name}")

@@ -38,7 +38,7 @@ class RunFolder:
 
     A folder belongs to one run, and to one process at a time. Creating this
     object resumes an unfinished run with the same configuration, or removes an
-    earlier run. So check everything else about a run first.
+    earlier run if it may. So check everything else about a run first.
 
     Args:
         folder: Path of the folder. Created with its parents if it does not

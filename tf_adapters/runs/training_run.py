@@ -230,11 +230,11 @@ def evaluate_held_out(
 
 
 def _of_pretraining(folder: Any) -> dict[Any, Any]:
-    """Returns a result's entry `pretraining`, about a pretraining run.
+    """Returns a dict with an entry about the pretraining, for `result.json`.
 
-    It has the loss of masked tokens before and after the pretraining, and its
-    duration, which is not part of the main run's. Returns an empty dict if
-    `folder` is `None` or does not hold a pretraining run.
+    The entry `pretraining` has the loss of masked tokens before and after, and
+    the duration, which this run's duration does not include. The dict is empty
+    if `folder` is `None` or does not hold a pretraining run.
     """
     result = earlier_runs.read_result(folder) if folder else None
     if result is None or "before" not in result:

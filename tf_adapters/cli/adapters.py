@@ -26,8 +26,10 @@ def print_adapters(
 ) -> None:
     """Prints a table of the adapters in a folder or at a Hub address.
 
+    See `Command.run` for this function's arguments.
+
     Raises:
-        ConfigError: If there is not exactly one argument.
+        ConfigError: If the command does not have exactly one argument.
         AdapterError: If the folder does not exist or holds no adapter.
     """
     if len(arguments) != 1:

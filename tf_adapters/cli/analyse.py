@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def run_analysis(arguments: Sequence[str]) -> Any:
-    """Runs an analysis and returns the exit status.
+    """Runs the analysis that a command line names; returns the exit status.
 
     Writes `<name>.csv` and `<name>.png` to the analyzed folder (the first one,
     if there are several), or to the path in `--output`. With `--format=svg`,
     the picture is an SVG file.
 
     Args:
-        arguments: List of strings, the command line after `analyse`.
+        arguments: List of strings: the command line after `analyse`.
     """
     return cli_errors.exit_status(_run, arguments)
 
@@ -39,7 +39,15 @@ def _run(arguments: Sequence[str]) -> None:
 
 
 def _write(make: Any, one: Any, options: Any) -> Iterator[Any]:
-    """Prints and writes the results; yields the paths of the files."""
+    """Prints an analysis's table, and writes it and the picture to files.
+
+    Yields the paths of the files.
+
+    Args:
+        make: The module `papers.analysis.support.make`.
+        one: `Analysis`.
+        options: Object with the values of the analysis's flags.
+    """
     table = one.table(options)
     output = options.output or f"{options.folders[0]}/{options.name}"
     path = make.write_table_csv(table, output)
@@ -48,8 +56,8 @@ def _write(make: Any, one: Any, options: Any) -> Iterator[Any]:
     yield make.write_picture(one, table, output, options.format)
 
 
-# Each analysis declares its own flags, see `Analysis.add_flags`. So `flags`
-# passes the arguments on without parsing them.
+# Each analysis declares its own flags, see `Analysis.add_flags`. So the module
+# `flags` does not parse the arguments of this subcommand.
 COMMAND = Command(
     name="analyse",
     summary="Makes a table and a picture of finished runs or of a study; "

@@ -1,4 +1,4 @@
-"""The description of a subcommand: its help texts, its flags, its function."""
+"""Describes subcommands: the help texts, flags and function of each."""
 
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Flag:
-    """A flag that does not set a setting.
+    """A command-line flag that has its own help text.
+
+    The help text of a flag that is short for a setting comes from the setting
+    instead, see `flags`.
 
     Attributes:
         name: Name without dashes.
@@ -25,7 +28,7 @@ class Flag:
         default: Default value.
         kind: Type of the value.
         least: Minimum of a number, or `None` (default).
-        choices: Values of an enum.
+        choices: Values that a flag of the kind `"enum"` may have.
     """
 
     name: str
@@ -52,16 +55,17 @@ class Command:
         name: Name on the command line.
         summary: A sentence that says what the subcommand does.
         usage: The arguments after its name, as `--help` shows them.
-        examples: Complete command lines.
-        groups: Dict from a title to names of flags, common flags first.
+        examples: Complete command lines, to show as examples.
+        groups: Dict from the title of each group of flags to the names of the
+            flags. Common flags are first.
         run: Function that runs the subcommand and returns an exit status or
-            `None`. Its arguments are the options (an object with an attribute
-            for each flag), a nested dict of the settings in flags, and a list
-            of the arguments that are not flags.
+            `None`. It takes the options (an object with an attribute for each
+            flag), the layer (a nested dict of the settings that flags set),
+            and a list of the command's arguments that are not flags.
         own_flags: Flags that only this subcommand has, or that have another
             meaning in it.
-        defaults: Dict from a flag to a description of its default, if the
-            default is not a fixed value.
+        defaults: Dict from the name of a flag to a description of its default,
+            for flags whose default is not a fixed value.
         common: Flags that are rarely used elsewhere, but that the help of this
             subcommand describes.
     """
@@ -83,23 +87,23 @@ class Command:
 
 
 def said(arguments: Sequence[str]) -> str:
-    """Returns the arguments of a subcommand as text for a message."""
+    """Joins the arguments of a subcommand, to show them in an error message."""
     return cut(" ".join(arguments)) or "none"
 
 
 def with_options(options: Any, **changes: Any) -> "SimpleNamespace":
-    """Returns a copy of options with changed values."""
+    """Returns a copy of a command's options in which `changes` are set."""
     return types.SimpleNamespace(**{**vars(options), **changes})
 
 
 def on_run(
     name: str, options: Any, arguments: Sequence[Any]
 ) -> "SimpleNamespace":
-    """Returns a subcommand's options, with its run folder as `model_dir`.
+    """Returns a copy of options with a run folder as `model_dir`.
 
     Args:
-        name: Name of the subcommand, which becomes `mode`.
-        options: Options of the subcommand. They may have the folder as
+        name: Name of the subcommand. It becomes the option `mode`.
+        options: Options of the subcommand. They may already have the folder as
             `model_dir`.
         arguments: List of arguments that are not flags. If `model_dir` is not
             set, this list has the folder.
@@ -119,7 +123,13 @@ def on_run(
 def check_no_arguments(
     name: str, arguments: Sequence[str], hint: str = ""
 ) -> None:
-    """Raises a `ConfigError` if there is an argument that is not a flag."""
+    """Raises a `ConfigError` if a subcommand is given arguments besides flags.
+
+    Args:
+        name: Name of the subcommand.
+        arguments: List of the arguments that are not flags.
+        hint: Sentence to add to the message. Default: none.
+    """
     if arguments:
         raise ConfigError(
             f"`tf-adapters {name}` takes flags only, --name=value.{hint} "

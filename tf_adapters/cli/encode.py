@@ -31,23 +31,28 @@ _STDIN = "-"
 def run_encode(
     options: Any, layer: dict[str, Any], arguments: Sequence[str]
 ) -> Any:
-    """Encodes a file with a run; returns the exit status."""
+    """Encodes the texts of a file with a run; returns the exit status.
+
+    See `Command.run` for the arguments.
+    """
     from tf_adapters.cli import main
 
     return main.run_command(layer, on_run("encode", options, arguments))
 
 
 def encode_file(config: Config, model_dir: Path, options: Any) -> None:
-    """Encodes the rows of a file and writes `options.output`, an `.npy` file.
+    """Encodes the texts of a file, and writes the vectors to an `.npy` file.
+
+    The options `input` and `output` name the files.
 
     Args:
-        config: `Config`.
+        config: `Config` of the run.
         model_dir: Path of the run folder.
         options: See `main.run_command`.
 
     Raises:
-        ConfigError: If a row gives several inputs of the encoder, such as the
-            windows of a long text next to a question.
+        ConfigError: If the encoder needs several inputs for a row, for example
+            for the windows of a long text with a question.
     """
     task = _task(config_task.declared_task(config), options)
     if options.input == _STDIN:
@@ -65,7 +70,11 @@ def encode_file(config: Config, model_dir: Path, options: Any) -> None:
 
 
 def _task(task: Task, options: Any) -> Task:
-    """Returns a task that reads the texts to encode."""
+    """Returns a copy of the run's task with the text fields to encode.
+
+    The option `column`, if given, names the only text field, unless the task
+    has a list field.
+    """
     column = options.column
     has_lines = options.input == _STDIN or options.input.endswith(".txt")
     if column is None and has_lines and len(task.text_fields) > 1:

@@ -1,4 +1,4 @@
-"""Exit statuses, and the errors that are reported without a traceback."""
+"""Turns errors into exit statuses and into messages without a traceback."""
 
 import errno
 import os
@@ -11,22 +11,23 @@ from tf_adapters.common.errors import Stopped
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 
-# Printed after the traceback of any other error.
+# Printed after the traceback of an error that is not the user's.
 FAULT = (
     "This is a bug in tf_adapters, unless the last file above is your own "
     "--plugin. Please report it where you got tf_adapters from, with the "
     "command and everything above."
 )
 
-# Writing failed for lack of space: a full disk, a quota, or a file size limit.
+# Error numbers of writing without enough space: the disk is full, or a quota or
+# a limit on file sizes is reached.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _REFUSED = (
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR),
     *(errno.ENAMETOOLONG, errno.ELOOP, errno.EEXIST, errno.ENOENT),
 )
-# Matches an error of this library that was raised in Python code which a graph
-# called. TensorFlow's own error contains the traceback of that error, and the
-# traceback's last line matches.
+# Matches the message of an error of this library that was raised in Python code
+# which a TensorFlow graph called. TensorFlow then raises its own error, whose
+# message contains the traceback. The traceback's last line matches.
 _IN_A_GRAPH = re.compile(
     r"^ *(?:tf_adapters\.[\w.]+)?(?:User|Config|Data|Adapter)Error: (.+)$",
     re.MULTILINE,
@@ -34,15 +35,17 @@ _IN_A_GRAPH = re.compile(
 
 
 def exit_status(command: Any, *arguments: Any) -> Any:
-    """Runs a command, reports its error, and returns the exit status.
+    """Calls the function of a command, and returns the exit status.
+
+    If the function raises an error that is not a bug, prints its message.
 
     Args:
         command: Function that returns an exit status, or `None` for 0.
         *arguments: Arguments of the function.
 
     Returns:
-        The command's own status, 1 after a user error, 75 after SIGTERM if the
-        same command can resume the work, or 130 after Ctrl-C.
+        The status that the function returned, 1 after a user error, 75 after
+        SIGTERM if the same command can resume the work, or 130 after Ctrl-C.
 
     Raises:
         Exception: If the command has a bug. A note says that it is a bug of
@@ -51,8 +54,8 @@ def exit_status(command: Any, *arguments: Any) -> Any:
     try:
         return command(*arguments) or 0
     except BrokenPipeError:
-        # A reader such as `head` has closed the pipe. Redirect the output, or
-        # Python reports the broken pipe again when it exits.
+        # A reader such as `head` has closed the pipe. Redirect the output.
+        # Otherwise Python reports the broken pipe again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
@@ -69,10 +72,9 @@ def exit_status(command: Any, *arguments: Any) -> Any:
 
 
 def error_sentence(error: Any) -> Any:
-    """Returns the message to show to the user for an error, or `None`.
+    """Returns the message for the user about an error, or `None` for a bug.
 
-    `None` means that the error is a bug of this program, whose traceback is
-    needed.
+    If the error is a bug of this program, its traceback must be shown.
     """
     ours = isinstance(error, UserError | NonFiniteError | Stopped)
     inside = _IN_A_GRAPH.findall(str(error))
@@ -80,7 +82,8 @@ def error_sentence(error: Any) -> Any:
         return inside[-1]
     if ours:
         return str(error)
-    # TensorFlow and safetensors raise their own errors with the same message.
+    # If the disk is full, TensorFlow and safetensors raise errors of their own,
+    # which contain the operating system's message.
     full = [os.strerror(code) for code in _FULL]
     if any(words in str(error) for words in full):
         return (

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 def run_eval(
     options: Any, layer: dict[str, Any], arguments: Sequence[str]
 ) -> Any:
-    """Evaluates a run and returns the exit status."""
+    """Evaluates a run and returns the exit status.
+
+    See `Command.run` for the arguments.
+    """
     from tf_adapters.cli import main
 
     return main.run_command(layer, on_run("eval", options, arguments))
@@ -30,10 +33,10 @@ def run_eval(
 def eval_command(config: Config, model_dir: Path, options: Any) -> None:
     """Evaluates a run, prints its metrics, and writes its report.
 
-    With `data.eval_languages`, no report is written.
+    If `data.eval_languages` is set, writes no report.
 
     Args:
-        config: `Config`.
+        config: `Config` of the run.
         model_dir: Path of the run folder.
         options: See `main.run_command`.
     """
@@ -47,7 +50,7 @@ def eval_command(config: Config, model_dir: Path, options: Any) -> None:
 
 
 def _report(model_dir: Path) -> None:
-    """Prints and writes the report; prints a line if that fails."""
+    """Prints a run's report and writes it; prints a line if that fails."""
     from tf_adapters.report import run_report
 
     try:

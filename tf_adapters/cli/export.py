@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
 
 
-# Formats of whole models: the module that writes one, and its name.
+# Maps each format of a whole model to the module that writes it, and to a name
+# for messages.
 _FILES = {
     "saved_model": ("tf_adapters.export.saved_model", "SavedModel"),
     "onnx": ("tf_adapters.export.onnx_model", "ONNX"),
@@ -35,7 +36,10 @@ _FILES = {
 def run_export(
     options: Any, layer: dict[str, Any], arguments: Sequence[str]
 ) -> Any:
-    """Exports a run, or several adapters; returns the exit status."""
+    """Exports a run, or several adapters as one model.
+
+    Returns the exit status. See `Command.run` for the arguments.
+    """
     from tf_adapters.cli import main
 
     if options.adapters and not arguments:
@@ -48,17 +52,17 @@ def run_export(
 def without_file_precision(
     layer: dict[str, Any], options: Any
 ) -> dict[str, Any]:
-    """Returns settings in flags without the precision of a quantized file.
+    """Returns `layer` without a precision that only quantized files can have.
 
-    A file's precision is not a type that a model computes in, as the setting
-    `train.precision` is.
+    With `export`, `--precision=int8` is the precision of the exported file. It
+    is not a value of the setting `train.precision`, in which a model computes.
 
     Args:
-        layer: Nested dict of the settings in flags.
+        layer: Nested dict of the settings that flags set.
         options: See `main.run_command`.
 
     Raises:
-        ConfigError: If the format cannot have that precision.
+        ConfigError: If files of the given format cannot have this precision.
     """
     train = dict(layer.get("train", {}))
     given = str(train.get("precision"))
@@ -79,15 +83,19 @@ def without_file_precision(
 
 
 def _file_precision(options: Any) -> dict[str, Any]:
-    """Returns the argument `precision` for a quantized file, else no one."""
+    """Returns a dict with the keyword argument `precision` for an exporter.
+
+    It is empty unless the file is to be quantized.
+    """
     is_quantized = str(options.precision).startswith("int")
     return {"precision": options.precision} if is_quantized else {}
 
 
 def is_of_many_tasks(options: Any) -> bool:
-    """Returns whether options ask for one export of several adapters.
+    """Returns whether a command exports several adapters as one model.
 
-    If `model_dir` holds a run, `adapters` are the members of its fusion.
+    If `model_dir` is a run folder, only that run is exported, and `adapters`
+    are the members of its fusion.
     """
     if options.mode != "export" or not options.adapters:
         return False
@@ -96,10 +104,10 @@ def is_of_many_tasks(options: Any) -> bool:
 
 
 def export_command(config: Config, model_dir: Path, options: Any) -> None:
-    """Exports one run in the format of the options, and prints the path.
+    """Exports one run in the format `options.format`, and prints the path.
 
     Args:
-        config: `Config`.
+        config: `Config` of the run.
         model_dir: Path of the run folder.
         options: See `main.run_command`.
     """
@@ -117,7 +125,8 @@ def export_command(config: Config, model_dir: Path, options: Any) -> None:
     remote_folder.copy_to_address(model_dir)
     print(f"{what}: {remote_folder.address(folder)}")
     if options.format == "adapterhub":
-        # By default the library reads a pickle, which we do not write.
+        # By default, the library `adapters` loads a pickle, which we do not
+        # write.
         print("`adapters` loads it with use_safetensors=True only.")
 
 
@@ -125,11 +134,11 @@ def export_many_tasks(flag_layer: dict[str, Any], options: Any) -> None:
     """Exports the adapters of many runs as one model, and prints its path.
 
     Args:
-        flag_layer: Nested dict of the settings in flags.
+        flag_layer: Nested dict of the settings that flags set.
         options: See `main.run_command`.
 
     Raises:
-        ConfigError: If a setting is given, or a format that holds one run.
+        ConfigError: If a setting is given, or a format for a single run.
     """
     _check_no_settings(flag_layer, options)
     if options.format == "saved_model":
@@ -154,7 +163,10 @@ def export_many_tasks(flag_layer: dict[str, Any], options: Any) -> None:
 
 
 def _check_no_settings(flag_layer: dict[str, Any], options: Any) -> None:
-    """Raises a `ConfigError` if an export of many tasks is given settings."""
+    """Raises a `ConfigError` if a command that exports many runs has settings.
+
+    See `export_many_tasks` for the arguments.
+    """
     flat = dataclass_config.flatten(flag_layer)
     given = {key for key, value in flat.items() if value not in (None, (), [])}
     given -= {"data.data_dir", "method.adapters"}

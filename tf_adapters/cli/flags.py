@@ -60,7 +60,7 @@ _DEFINE = {
 
 
 def _define_flag(flag: Flag, values: Any = flags.FLAGS) -> None:
-    """Defines a `Flag` in absl."""
+    """Defines a `Flag` in absl. `values` is the `FlagValues` to add it to."""
     if flag.kind == "enum":
         flags.DEFINE_enum(
             *(flag.name, flag.default, flag.choices, flag.help),
@@ -75,7 +75,8 @@ def _define_flag(flag: Flag, values: Any = flags.FLAGS) -> None:
 
 for _flag in shared_flags.FLAGS:
     _define_flag(_flag)
-# Flags that set a setting. `describe` has the help texts.
+# Maps each flag that is short for a setting to the setting's name, and to the
+# function that defines the flag. The help texts are in `describe`.
 _SHORT = {
     "task": ("task", flags.DEFINE_string),
     "task_file": ("data.task_file", flags.DEFINE_string),
@@ -105,7 +106,7 @@ _SHORT = {
 for _name, (_key, _define) in _SHORT.items():
     _meaning = f"{describe.meaning(_key)} Short for --params_override={_key}="
     _define(_name, None, f"{_meaning}...")
-# From each flag that sets a setting to the setting's name.
+# Maps each flag that sets a setting to the setting's name.
 SETTINGS = {name: key for name, (key, _) in _SHORT.items()} | {
     "method": "method.name",
     "adapters": "method.adapters",
@@ -117,12 +118,12 @@ _FULL = "--helpfull"
 
 
 def load_command(name: str) -> Any:
-    """Returns the `Command` with a subcommand's name."""
+    """Returns the `Command` of the subcommand with the given name."""
     return importlib.import_module(f"tf_adapters.cli.{name}").COMMAND
 
 
 def define(command: Command) -> Any:
-    """Returns the flags of a subcommand as unparsed `FlagValues`."""
+    """Returns the flags of a subcommand as `FlagValues`, not yet parsed."""
     values = flags.FlagValues()
     values.set_gnu_getopt()
     for flag in command.own_flags:
@@ -141,12 +142,12 @@ def parse(
 
     Args:
         command: `Command`.
-        arguments: List of strings, the command line after the subcommand.
+        arguments: List of strings: the command line after the subcommand.
 
     Returns:
         The options (an object with an attribute for each flag), a nested dict
-        of the settings in flags, and a list of the arguments that are not
-        flags.
+        of the settings that flags set, and a list of the arguments that are
+        not flags.
 
     Raises:
         SystemExit: After printing help, or with a message about a wrong flag.
@@ -165,7 +166,11 @@ def parse(
 
 
 def _parse_or_exit(values: Any, argv: Sequence[str]) -> Any:
-    """Parses flags and returns the other arguments; exits on a wrong flag."""
+    """Parses a command line into the `FlagValues`; exits if a flag is wrong.
+
+    Returns a list of the first string in `argv`, which is the name of the
+    command, and the arguments that are not flags.
+    """
     try:
         return values(argv)
     except flags.Error as error:
@@ -178,7 +183,7 @@ def _parse_or_exit(values: Any, argv: Sequence[str]) -> Any:
 
 
 def _flag_layer(values: Any = flags.FLAGS) -> dict[str, dict[Any, Any]]:
-    """Returns a nested dict of the settings in flags."""
+    """Returns a nested dict of the settings that parsed flags set."""
     layer = {"data": {}, "train": {}}
     for name, key in SETTINGS.items():
         value = values[name].value if name in values else None
@@ -219,7 +224,7 @@ def _start(options: Any) -> None:
 
 
 def run() -> None:
-    """Runs the command with the arguments of this process."""
+    """Runs `tf-adapters` with the command-line arguments of this process."""
     arguments = sys.argv[1:]
     name = arguments[0] if arguments else ""
     if name in ("analyse", "analyze"):
@@ -238,7 +243,8 @@ def run() -> None:
             f"Error: Unknown command `{name}`.{did_you_mean(name, COMMANDS)} "
             f"Known: {', '.join(COMMANDS)}."
         )
-    # absl's --helpfull shows the docstring and the flags of the main program.
+    # absl's --helpfull shows the docstring and the flags of the main module, so
+    # make these the same as the ones of this module.
     sys.modules["__main__"].__doc__ = __doc__
     for flag in flags.FLAGS.get_flags_for_module(__name__):
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], flag)

@@ -1,4 +1,4 @@
-"""Makes the texts of `--help`: flags in groups, and common flags first."""
+"""Makes the texts of `--help`: groups of flags, with common flags first."""
 
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def command_help(command: Command, values: Any, full: bool = False) -> str:
 
     Args:
         command: `Command`.
-        values: Mapping from the names of its flags to absl flags.
+        values: Mapping from the name of each of its flags to the absl flag.
         full: Whether to describe rarely used flags too. Default: `False`.
     """
     rare = () if full else set(_RARE) - set(command.common)
@@ -50,13 +50,13 @@ def command_help(command: Command, values: Any, full: bool = False) -> str:
 def overview(
     commands: Sequence[Any], groups: dict[str, Any], values: Any
 ) -> str:
-    """Returns the help of the whole command.
+    """Returns the help of `tf-adapters` without a subcommand.
 
     Args:
         commands: List of `Command`.
-        groups: Dict from a title to names of flags for use without a
-            subcommand.
-        values: Mapping from these names to absl flags.
+        groups: Dict from the title of each group of flags to the names of the
+            flags.
+        values: Mapping from the name of each flag to the absl flag.
     """
     lines = [
         "Adapters for BERT-family encoders.",
@@ -102,7 +102,7 @@ def _groups(
 
 def _flag(flag: Flag, words: Any, of_settings: Any) -> Iterator[Any]:
     meaning, _, setting = flag.help.partition(" Short for --params_override=")
-    # absl adds to the help text that a flag may be repeated. Ours says so too.
+    # absl appends that a flag may be repeated, which our text already says.
     meaning = meaning.partition(";\n")[0]
     meaning = re.sub(r"[,;] (or )?`None`[^.;]*", "", meaning)
     default = words or _shown(flag.default)
@@ -123,7 +123,10 @@ def _shown(default: Any) -> str:
 
 
 def _entry(name: str, text: str, column: Any) -> list[Any]:
-    """Returns lines with a name, and its meaning in a second column."""
+    """Formats a name and its meaning as lines in two columns.
+
+    `column` is the index of the character at which the second column begins.
+    """
     lines = textwrap.wrap(text, _WIDTH - column, break_on_hyphens=False)
     first, *rest = lines or [""]
     return [

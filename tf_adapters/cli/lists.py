@@ -1,4 +1,4 @@
-"""The tables that `--list` prints."""
+"""Makes the tables that `--list` prints."""
 
 import textwrap
 from typing import Any
@@ -31,7 +31,10 @@ def list_tasks() -> str:
 
 
 def list_methods() -> str:
-    """Returns a table of all method presets, with comments from their files."""
+    """Returns a table of all method presets and what each of them is.
+
+    The descriptions are the comments in the presets' files.
+    """
     rows = []
     for name in presets.preset_names():
         path = presets.PRESETS / f"{name}.yaml"
@@ -42,7 +45,7 @@ def list_methods() -> str:
 
 
 def list_encoders() -> str:
-    """Returns a table of encoder names."""
+    """Returns a table of the names of encoders and what each of them is."""
     from tf_adapters.encoders import load
 
     return _text(("--encoder", "what it is"), list(load.ENCODERS.items()))

@@ -38,12 +38,13 @@ def run_command(
     """Runs a command and returns the exit status.
 
     Args:
-        flag_layer: Nested dict of the settings in flags.
+        flag_layer: Nested dict of the settings that flags set.
         options: Object with `mode`, `model_dir`, `config_file`,
             `params_override`, `adapters`, `format`, `precision`, `input`,
             `column`, `output`, `overwrite`, `glue_submission`, `list`,
             `plugin`, `study_processes`, and the options of a study.
-        texts: Texts of one row to predict, instead of `input`. Default: none.
+        texts: List of the texts of one example to predict, instead of `input`.
+            Default: none.
 
     Returns:
         0 on success, 1 after a user error or a failed run of a study, 75 after
@@ -77,10 +78,10 @@ def _run(flag_layer: dict[str, Any], options: Any, texts: Any) -> int:
 
 
 def layers_of_command(flag_layer: dict[str, Any], options: Any) -> list[Any]:
-    """Returns a list of the layers of settings in a command.
+    """Returns the settings that a command gives, as a list of nested dicts.
 
-    Later layers override earlier ones: first the configuration file, then
-    `params_override`, then the flags.
+    Later ones override earlier ones. The order is: the configuration file, the
+    values of `params_override`, the settings that flags set (`flag_layer`).
     """
     layers = []
     if options.config_file:
@@ -90,7 +91,11 @@ def layers_of_command(flag_layer: dict[str, Any], options: Any) -> list[Any]:
 
 
 def _resolve(flag_layer: dict[str, Any], options: Any) -> tuple[Config, Any]:
-    """Returns the configuration and the run folder."""
+    """Returns the `Config` of a command and the path of its run folder.
+
+    For a finished run, starts from the settings in its folder. See
+    `run_command` for the arguments.
+    """
     given = options.model_dir and remote_folder.local(options.model_dir)
     layers = layers_of_command(flag_layer, options)
     _check_stack(layers)
@@ -122,8 +127,8 @@ def _resolve(flag_layer: dict[str, Any], options: Any) -> tuple[Config, Any]:
 
 
 def _check_stack(layers: Iterable[dict[str, Any]]) -> None:
-    # A run's saved path may be stale, because loading finds an adapter that
-    # moved. A path from the command line must exist.
+    # A path on the command line must exist. A run's saved path need not exist,
+    # because loading finds an adapter that has moved.
     for folder in filter(None, (layer.get("stack_on") for layer in layers)):
         if "://" not in str(folder) and not Path(str(folder)).is_dir():
             raise ConfigError(
@@ -134,9 +139,10 @@ def _check_stack(layers: Iterable[dict[str, Any]]) -> None:
 def _with_encoder_of_adapters(
     config: Config, layers: Iterable[dict[str, Any]]
 ) -> Config:
-    """Returns a configuration with the encoder of the adapters that it names.
+    """Sets a configuration's encoder to the encoder of its trained adapters.
 
-    If a layer of settings sets `encoder`, that encoder is kept.
+    Returns `config` unchanged if a layer of settings sets `encoder`, or if
+    `config` names no adapters in the format of this library.
     """
     folders = config.method.get("adapters") or (
         config.stack_on and [config.stack_on]
@@ -150,7 +156,7 @@ def _with_encoder_of_adapters(
 
     stored = stored_adapter.find_stored(str(folders[0]))
     if stored.format != formats.OURS:
-        # The encoder names of other libraries are not known here.
+        # We do not know the encoder names that other libraries use.
         return config
     name = stored.config["encoder"]["name"]
     return dataclasses.replace(config, encoder=name)
@@ -167,7 +173,10 @@ def _check_one_task(config: Config, model_dir: Path, mode: str) -> None:
 
 
 def _near_run(model_dir: Path) -> str:
-    """Returns a question that suggests a run folder with a similar name."""
+    """Returns a question that suggests a run folder with a similar name.
+
+    Returns "" if there is no such folder.
+    """
     runs = model_dir.parent.glob("*/config.yaml")
     return did_you_mean(model_dir, [str(path.parent) for path in runs])
 

@@ -1,4 +1,7 @@
-"""Trains the members of a fusion first, if the command names no adapters."""
+"""Trains the adapters that a fusion combines, if the command names none.
+
+These adapters are the fusion's members.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _trains_members(config: Config) -> bool:
-    """Returns whether a configuration is a fusion without trained adapters."""
+    """Returns whether a run is a fusion that first trains its members."""
     from tf_adapters import methods
 
     is_fusion = isinstance(config.method, methods.Fusion)
@@ -25,12 +28,14 @@ def _trains_members(config: Config) -> bool:
 
 
 def check_members_train(config: Config, model_dir: Path) -> None:
-    """Raises an error if a fusion's members cannot be trained.
+    """Raises an error if the members of a fusion cannot be trained.
 
-    Call this function before reading data, so that a command fails early.
+    Does nothing if the run does not train members. Call this function before
+    reading data, so that a command fails early.
 
     Raises:
-        ConfigError: If the run is at an address or on several machines.
+        ConfigError: If the run folder is on a remote file system, such as
+            `gs://bucket/run`, or the run is on several machines.
         DataError: If the data of a member are missing.
     """
     if not _trains_members(config):
@@ -42,13 +47,14 @@ def check_members_train(config: Config, model_dir: Path) -> None:
 
 
 def with_members(config: Config, model_dir: Path, options: Any) -> Config:
-    """Trains a fusion's members, if it names none; returns its configuration.
+    """Trains a fusion's members; returns its `Config` with the members' paths.
 
-    Members are stored in `members`, next to the fusion's folder, where fusions
-    of other tasks find them too. Other configurations are returned unchanged.
+    Members are stored in the folder `members`, next to the fusion's folder,
+    where fusions for other tasks find them too. If the run is not a fusion, or
+    already names trained adapters, returns `config` unchanged.
 
     Args:
-        config: `Config`.
+        config: `Config` of the run.
         model_dir: Path of the fusion's run folder.
         options: See `main.run_command`.
     """

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 def run_merge(
     options: Any, layer: dict[str, Any], arguments: Sequence[str]
 ) -> None:
-    """Merges adapters, writes a run folder and prints its result."""
+    """Merges adapters, writes a run folder and prints its result.
+
+    See `Command.run` for the arguments.
+    """
     check_no_arguments("merge", arguments)
     for name in ("adapters", "model_dir"):
         if not getattr(options, name):

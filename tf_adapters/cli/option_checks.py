@@ -1,4 +1,4 @@
-"""Checks for options without effect, and for the input of a prediction."""
+"""Checks that a command's options have an effect, and that its input exists."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     pass
 
 
-# From alternative flags to the options that need one of these flags, and the
-# defaults of these options.
+# Maps a tuple of flags to the options that have an effect only with one of
+# them, in a dict from the name of each option to its default.
 _NEEDED = {
     ("--study",): {
         "report": False,
@@ -54,17 +54,18 @@ def check_options(options: Any) -> None:
 
 
 def check_input(options: Any) -> None:
-    """Raises an error if the input of a prediction is missing or ambiguous.
+    """Raises an error if a command that reads texts has no valid input.
 
-    With `--mode=encode`, an output is required too.
+    `--mode=predict` and `--mode=encode` need an input. `--mode=encode` also
+    needs an output.
 
     Args:
         options: See `main.run_command`.
 
     Raises:
         ConfigError: If an option is missing, or if two options conflict.
-        DataError: If the input does not exist. This check comes before the
-            libraries that read the input are imported, which takes seconds.
+        DataError: If the input file does not exist. Checking this here saves
+            the seconds that it takes to import libraries that read the file.
     """
     if options.mode == "encode":
         _check_encode(options)

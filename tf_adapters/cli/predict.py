@@ -33,7 +33,10 @@ _STDIN = "-"
 def run_predict(
     options: Any, layer: dict[str, Any], arguments: Sequence[str]
 ) -> Any:
-    """Predicts for one text, or for a file; returns the exit status."""
+    """Predicts for one text, or for a file; returns the exit status.
+
+    See `Command.run` for the arguments.
+    """
     from tf_adapters.cli import main
 
     texts = arguments[1:] if not options.model_dir else arguments
@@ -51,12 +54,12 @@ def run_predict(
 
 
 def answer_text(config: Config, model_dir: Path, texts: Any) -> None:
-    """Prints the prediction for one row as a line of JSON.
+    """Predicts for one example, and prints the prediction as a line of JSON.
 
     Args:
-        config: `Config`.
+        config: `Config` of the run.
         model_dir: Path of the run folder.
-        texts: One string for each text field of the task.
+        texts: List with a string for each text field of the task.
 
     Raises:
         ConfigError: If the number of texts is wrong, or a text is not UTF-8.
@@ -77,7 +80,7 @@ def _row_of(texts: Any, task: Task) -> dict[str, Any]:
             f"{cut(', '.join(map(repr, texts)))}"
         )
     for text in texts:
-        # Python passes undecodable bytes of an argument as lone surrogates.
+        # In arguments, Python turns undecodable bytes into lone surrogates.
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise ConfigError(
                 "The text is not in UTF-8, the encoding of this terminal. Give "
@@ -88,19 +91,20 @@ def _row_of(texts: Any, task: Task) -> dict[str, Any]:
 
 
 def predict_file(config: Config, model_dir: Path, options: Any) -> None:
-    """Predicts for the rows of a file, standard input, or GLUE's test sets.
+    """Predicts for each row of a file, of standard input, or of GLUE test sets.
 
-    Writes the predictions to `options.output`, or to standard output.
+    Writes the predictions to `options.output`, or to standard output. For GLUE,
+    writes submission files to the folder `options.glue_submission`.
 
     Args:
-        config: `Config`.
+        config: `Config` of the run.
         model_dir: Path of the run folder.
         options: See `main.run_command`.
     """
     if options.glue_submission:
         _submit(config, model_dir, options)
         return
-    # The task's data are not read, because the adapter has the class names.
+    # The task's data are not needed, because the adapter has the class names.
     declared = config_task.declared_task(config)
     task = pretraining_task.task_of_run(declared, model_dir)
     if options.output:

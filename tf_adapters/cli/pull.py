@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 def run_pull(
     options: Any, layer: dict[str, Any], arguments: Sequence[str]
 ) -> None:
-    """Downloads an adapter to a folder and prints its path.
+    """Downloads an adapter from the Hub to a folder, and prints the path.
+
+    See `Command.run` for this function's arguments.
 
     Raises:
-        ConfigError: If there are not exactly two arguments.
+        ConfigError: If the command does not have exactly two arguments.
         AdapterError: If the folder is not empty.
     """
     if len(arguments) != 2:

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 def run_push(
     options: Any, layer: dict[str, Any], arguments: Sequence[str]
 ) -> None:
-    """Uploads an adapter and prints its address.
+    """Uploads an adapter to the Hub, and prints its address there.
 
-    If the adapter needs other adapters that only this machine has, names them.
+    If the adapter depends on other adapters that only this machine has, prints
+    a line that names them. See `Command.run` for this function's arguments.
 
     Raises:
-        ConfigError: If there are not exactly two arguments.
+        ConfigError: If the command does not have exactly two arguments.
     """
     if len(arguments) != 2:
         raise ConfigError(

@@ -1,7 +1,8 @@
-"""Hides the messages that TensorFlow prints when it starts.
+"""Hides the messages that TensorFlow prints when it is imported.
 
-C++ code writes them to standard error while TensorFlow is imported and looks
-for GPUs. TF_CPP_MIN_LOG_LEVEL does not suppress them.
+TensorFlow's C++ code writes these messages to standard error while TensorFlow
+is imported and looks for GPUs. The environment variable TF_CPP_MIN_LOG_LEVEL
+does not suppress them.
 """
 
 from collections.abc import Iterator
@@ -17,10 +18,10 @@ _NAME = "tensorflow"
 
 
 def install() -> None:
-    """Makes the first import of TensorFlow in this process silent.
+    """Hides TensorFlow's messages when it is later imported in this process.
 
-    It does not import TensorFlow, which many commands do not need. It has no
-    effect if TensorFlow is already imported.
+    This function does not import TensorFlow, which many commands do not need.
+    It has no effect if TensorFlow is already imported.
     """
     if _NAME not in sys.modules:
         sys.meta_path.insert(0, _Finder())
@@ -56,10 +57,10 @@ class _Loader(importlib.abc.Loader):
 
 @contextlib.contextmanager
 def _silenced() -> Iterator[None]:
-    """Discards what is written to standard error while a block runs.
+    """Context manager that hides the output to standard error of its block.
 
-    If the block raises an error, the discarded output is shown. It includes
-    output from Python, which shares the file descriptor.
+    Output from C++ and from Python is hidden. If the block raises an error, the
+    hidden output is shown.
     """
     sys.stderr.flush()
     kept = os.dup(2)

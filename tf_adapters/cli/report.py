@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 def run_report(
     options: Any, layer: dict[str, Any], arguments: Sequence[str]
 ) -> None:
-    """Writes the report on a run and prints the paths of its files."""
+    """Writes the report on a run and prints the paths of its files.
+
+    See `Command.run` for the arguments.
+    """
     options = on_run("report", options, arguments)
     # Imported here, so that --help is fast.
     from tf_adapters.report import run_report

@@ -1,4 +1,4 @@
-"""Checks the settings that a command gives for a finished run."""
+"""Checks the settings of a command that uses a finished run."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
 
 
-# Settings that evaluation, prediction and export use. Further settings depend
-# on the head.
+# Settings that may be changed for a finished run, because evaluation,
+# prediction or export uses them. So may some of the head's settings.
 _FREE = (
     *("task", "encoder", "quantize", "distribution_strategy", "tpu"),
     *("stack_on", "language_adapters", "method.adapters", "method.leave_out"),
@@ -36,13 +36,15 @@ _FREE = (
 def check_settings_of_run(config: Config, model_dir: Path, mode: str) -> None:
     """Raises an error if a command changes a setting that has no effect.
 
+    Some settings, such as the learning rate, have an effect only in training.
+
     Args:
         config: `Config` of the run, with the settings of the command.
         model_dir: Path of the run folder.
         mode: `"eval"`, `"predict"`, `"encode"` or `"export"`.
 
     Raises:
-        ConfigError: If there is such a setting. Names the first one.
+        ConfigError: If the command changes such a setting. Names the first one.
     """
     free = (*_FREE, *_free_of_head(config))
     head = _head_of_run(model_dir)
@@ -69,9 +71,10 @@ def _free_of_head(config: Config) -> list[str]:
 
 
 def _head_of_run(model_dir: Path) -> dict[Any, Any]:
-    """Returns all settings of a run's head, from its adapter.
+    """Returns all settings of a run's head, in a flat dict.
 
-    The run's configuration has only some of them.
+    They are read from the run's adapter, because its configuration has only
+    some of them. The dict is empty if the run has no adapter.
     """
     folder = model_dir / "adapter"
     if not folder.is_dir():
@@ -81,7 +84,12 @@ def _head_of_run(model_dir: Path) -> dict[Any, Any]:
 
 
 def _settings_of_run(model_dir: Path) -> list[dict[str, Any]]:
-    """Returns a run's final settings and, if different, declared settings."""
+    """Returns the settings of the run in a folder, as a list of flat dicts.
+
+    The first dict has the settings that the run was trained with. If the user
+    asked for different settings, from which these were derived, the second
+    dict has the user's settings.
+    """
     from tf_adapters.runs import earlier_runs
 
     names = ("config.yaml", earlier_runs.DECLARED)

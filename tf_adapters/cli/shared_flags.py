@@ -1,4 +1,4 @@
-"""The flags that do not set a setting, and the groups of flags in `--help`."""
+"""Shared flags with their own help texts, and groups of flags in `--help`."""
 
 from tf_adapters.cli.command import Flag
 
@@ -178,7 +178,9 @@ FLAGS = (
         kind="boolean",
     ),
 )
-# All flags, including flags that set a setting, with common flags first.
+# Maps the title of each group of flags in `--help` to the names of its flags.
+# These are all flags, including flags that are short for a setting. Common
+# flags are first.
 GROUPS = {
     "What": (
         *("task", "method", "encoder", "mode", "adapters", "tasks", "list"),

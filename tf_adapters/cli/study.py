@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 def run_study_command(
     options: Any, layer: dict[str, Any], arguments: Sequence[str]
 ) -> Any:
-    """Runs the study in the arguments and returns the exit status."""
+    """Runs the study that the arguments name, and returns the exit status.
+
+    See `Command.run` for the arguments.
+    """
     if len(arguments) != 1:
         raise ConfigError(
             "`tf-adapters study` takes the name of one study, or a YAML file. "
@@ -32,9 +35,12 @@ def run_study_command(
 
 
 def run_study_of_options(options: Any, layer: dict[str, Any]) -> int:
-    """Runs the study in `options.study` and returns the exit status."""
-    # Imported here, because only studies need this package. Imported before
-    # training, because the report at the end needs the extra.
+    """Runs the study that `options.study` names, and returns the exit status.
+
+    `layer` is a nested dict of the settings that flags set.
+    """
+    # Imported here, because only studies need these packages, and before any
+    # training, because the report at the end needs them.
     with needs_extra("studies", "A study"):
         from tf_adapters.papers.studies import study
 

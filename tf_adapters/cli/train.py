@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
 
 
-# Values that are printed for a run of several tasks, for a run of one task, and
-# for a search.
+# Keys of `result.json` to print: for a run of several tasks, for a run of one
+# task, and for a search for a network without an encoder.
 _SHOWN_OF_TASKS = ("examples_per_second", "padding_share", "seconds")
 _SHOWN = ("encoder_weights", *_SHOWN_OF_TASKS)
 _SHOWN_OF_SEARCH = ("settings", "trials", "trained_weights")
@@ -35,7 +35,10 @@ _SHOWN_OF_SEARCH = ("settings", "trials", "trained_weights")
 def run_train(
     options: Any, layer: dict[str, Any], arguments: Sequence[str]
 ) -> Any:
-    """Trains a run and returns the exit status."""
+    """Trains a run and returns the exit status.
+
+    See `Command.run` for the arguments.
+    """
     hint = ""
     if arguments:
         hint = f" Is this a table of texts: --data={arguments[0]}?"
@@ -55,7 +58,7 @@ def train_command(config: Config, model_dir: Path, options: Any) -> None:
     """Trains a run, unless it is finished, and prints its result.
 
     Args:
-        config: `Config`.
+        config: `Config` of the run.
         model_dir: Path of the run folder.
         options: See `main.run_command`.
     """
@@ -83,7 +86,7 @@ def train_command(config: Config, model_dir: Path, options: Any) -> None:
         return
     if config.data.file:
         summary.print_plan(config, data.rows)
-    # Imported after the data are found, because this import takes seconds.
+    # Imported only after the data are found, because this takes seconds.
     from tf_adapters.runs import whole_run
 
     config = members.with_members(declared, model_dir, options)
@@ -99,7 +102,10 @@ def train_command(config: Config, model_dir: Path, options: Any) -> None:
 
 
 def _join_cluster(config: Config) -> None:
-    """Creates a cluster's strategy before TensorFlow computes anything."""
+    """Creates the distribution strategy, if the run is on several machines.
+
+    Must be called before TensorFlow computes anything.
+    """
     if config.distribution_strategy in config_settings.CLUSTERS:
         from tf_adapters.runs import strategies
 
@@ -112,7 +118,10 @@ def _is_finished(
     options: Any,
     fingerprints: Any,
 ) -> bool:
-    """Returns whether a run is finished; prints its result if it is."""
+    """Returns whether a run is finished; if so, prints its result.
+
+    `fingerprints` are those of its data. With `--overwrite`, returns `False`.
+    """
     if options.overwrite:
         return False
     result = _find_finished(config, model_dir, fingerprints)
@@ -133,7 +142,7 @@ def _is_finished(
 
 
 def _check_shown(result: dict[str, Any], model_dir: Path) -> None:
-    """Raises a `ConfigError` if a result lacks a value that is printed."""
+    """Raises a `ConfigError` if a run's result lacks a value to print."""
     shown = _SHOWN_OF_SEARCH
     if "best_trial" not in result:
         shown = _SHOWN_OF_TASKS if "tasks" in result else _SHOWN
@@ -145,9 +154,9 @@ def _check_shown(result: dict[str, Any], model_dir: Path) -> None:
 
 
 def _find_finished(config: Config, model_dir: Path, fingerprints: Any) -> Any:
-    """Returns the result of a finished run, or `None`."""
+    """Returns the content of a finished run's `result.json`, or `None`."""
     if config.distribution_strategy in config_settings.CLUSTERS:
-        # The chief decides: other workers may not see its folder.
+        # Only the first worker looks: other workers may not see the folder.
         from tf_adapters.runs import run_folder_of_workers
         from tf_adapters.runs import strategies
         from tf_adapters.training import workers

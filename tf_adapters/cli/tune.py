@@ -24,11 +24,14 @@ _CHOSEN = ("method", "learning_rate")
 def run_tune(
     options: Any, layer: dict[str, Any], arguments: Sequence[str]
 ) -> None:
-    """Searches for settings and prints the best settings.
+    """Searches for the best settings of a run, and prints them.
+
+    See `Command.run` for the arguments.
 
     Raises:
         ConfigError: If the flags do not say what to train on, `--model_dir` is
-            an address, or the search fails, see `tuning.search_settings`.
+            on a remote file system, such as `gs://bucket/search`, or the search
+            fails; see `tuning.search_settings`.
     """
     check_no_arguments("tune", arguments)
     if not ({"task"} & set(layer) or layer["data"] or options.config_file):
@@ -63,13 +66,13 @@ def run_tune(
 
 
 def command_of(options: Any, layer: dict[str, Any], best: Any) -> str:
-    """Returns the command that trains with the settings of the best trial.
+    """Returns the command line that trains with the best trial's settings.
 
-    If a test file was given, the command has it too.
+    If `tune` was given a test file, the command line has it too.
 
     Args:
         options: Options of `tune`.
-        layer: Nested dict of the settings in the flags of `tune`.
+        layer: Nested dict of the settings that the flags of `tune` set.
         best: `tuning.Best`.
     """
     from tf_adapters.cli import flags
@@ -97,7 +100,10 @@ def command_of(options: Any, layer: dict[str, Any], best: Any) -> str:
 
 
 def given_rate(given: Any) -> dict[str, Any] | None:
-    """Returns a dict with the learning rate from a flag, or `None`."""
+    """Returns a dict with the learning rate that a flag sets, or `None`.
+
+    `given` is a dict from the dotted names of settings to values.
+    """
     rate = given.get("train.learning_rate")
     return None if rate is None else {"learning_rate": rate}
 

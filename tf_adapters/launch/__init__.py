@@ -1,4 +1,4 @@
-"""Starts runs: from a table, in a search, as processes, or on Ray.
+"""Starts runs: on a table, in a search, as separate processes, or on Ray.
 
-Also trains the members of a fusion.
+Also trains the adapters that a fusion combines.
 """

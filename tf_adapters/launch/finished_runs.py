@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def find_run(run: Run, folder: Path) -> Path | None:
-    """Returns the folder of a finished run, or `None`.
+    """Returns the folder of a finished run with a planned run's settings.
 
-    Looks for a run with the same settings: first in the study's own folder,
-    then in the study folders next to it.
+    Looks first in the study's own folder, then in the study folders next to it.
+    Returns `None` if there is no such run.
 
     Args:
-        run: `Run`.
+        run: Planned `Run`.
         folder: Path of the study's folder.
     """
     folder = Path(folder)
@@ -34,13 +34,16 @@ def find_run(run: Run, folder: Path) -> Path | None:
 
 
 def read_run_result(run: Run, folder: Path) -> Any:
-    """Returns the result of the run that `find_run` finds, or `None`."""
+    """Returns the `result.json` of the run that `find_run` finds, or `None`.
+
+    See `find_run` for the arguments.
+    """
     path = find_run(run, folder)
     return None if path is None else earlier_runs.read_result(path)
 
 
 def is_of(run: Run, path: Path) -> bool:
-    """Returns whether a folder holds a run with the settings of `run`."""
+    """Returns whether the folder `path` holds a run with `run`'s settings."""
     try:
         saved = earlier_runs.declared_config(path)
     except (ValueError, KeyError):
@@ -48,12 +51,17 @@ def is_of(run: Run, path: Path) -> bool:
         return False
     if saved is None:
         return False
-    # Settings that are newer than the folder have their default values.
+    # Settings that did not exist when the folder was written have defaults.
     ours, theirs = map(resolve.to_dict, (run.config, saved))
     return planned_run.identity(ours) == planned_run.identity(theirs)
 
 
 def read_error(run: Run, folder: Path) -> str:
-    """Returns the error message of a failed run, or "" if it did not fail."""
+    """Returns the error message of a failed run, or "" if it did not fail.
+
+    Args:
+        run: `Run`.
+        folder: Path of the study's folder.
+    """
     path = Path(folder) / run.id / "error.txt"
     return path.read_text(encoding="utf-8").strip() if path.exists() else ""

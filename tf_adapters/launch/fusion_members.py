@@ -2,13 +2,13 @@
 
 This is knowledge extraction, section 3.1 of Pfeiffer et al. 2021. If a fusion
 names no trained adapters, an adapter is trained for each task in
-`members.tasks`. Each task is trained in its own process and run folder (ST-A),
-or all of them together (MT-A).
+`members.tasks`. These adapters are the fusion's members. Each task is trained
+in its own process and run folder (ST-A), or all of them together (MT-A).
 
 Finished adapters are reused. A command that was stopped trains only the missing
-adapters, and fusions of other tasks with the same settings share all of them. A
-finished run with the same settings is also used, if it is next to the fusion's
-run or in a study next to the fusion's study.
+adapters when it is given again, and fusions for other tasks with the same
+settings share the adapters. A finished run with the same settings is also used,
+if it is next to the fusion's run or in a study next to the fusion's study.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ _SECONDS_TO_WAIT = 10
 def train_members(
     config: Config, folder: Path, runner: Any = None, processes: int = 1
 ) -> Config:
-    """Trains the members that are missing.
+    """Trains the adapters that a fusion combines, unless they are finished.
 
     Args:
-        config: `Config` of a fusion without adapters.
+        config: `Config` of a fusion that does not name its adapters.
         folder: Path of the folder for all members. Members with the same
-            configuration share a subfolder that is named by a hash.
+            configuration share a subfolder whose name is a hash of it.
         runner: Callable that trains a run, see `local_runner.run_missing`.
             Default: runs the command in a separate process.
         processes: Number of members to train at the same time. Default: 1.
 
     Returns:
-        `Config` of the fusion, with the trained adapters.
+        `Config` of the fusion, with the paths of the trained adapters.
 
     Raises:
-        ConfigError: If a setting is wrong or a training fails.
+        ConfigError: If a setting is wrong or a member cannot be trained.
         DataError: If the data of a member are missing.
     """
     check_members_data(config)
@@ -79,12 +79,12 @@ def train_members(
 
 
 def check_members_data(config: Config) -> None:
-    """Raises a `DataError` if the data of a member are missing.
+    """Raises a `DataError` if the data of a fusion's member are missing.
 
     Does not read the data.
 
     Args:
-        config: `Config` of a fusion without adapters.
+        config: `Config` of a fusion that does not name its adapters.
     """
     runs = member_plan.plan_members(config)
     tasks = {
@@ -103,7 +103,7 @@ def check_members_data(config: Config) -> None:
 
 
 def _why_missing(config: Config) -> DataError | None:
-    """Returns the `DataError` if a member's data are missing, or `None`."""
+    """Returns a `DataError` if the training data are missing, else `None`."""
     try:
         task_data.check_data_exists(config)
     except DataError as error:
@@ -112,7 +112,10 @@ def _why_missing(config: Config) -> DataError | None:
 
 
 def _stage(config: Config, runs: Sequence[Run]) -> str:
-    """Returns a message about the first stage and its settings."""
+    """Returns a message that a fusion's members are trained first, and how.
+
+    `runs` are the runs that train the members.
+    """
     train = runs[0].config.train
     method = presets.preset_name([config.members.settings or {}])
     tasks = ", ".join(config.members.tasks)
@@ -139,11 +142,14 @@ def _without_data(
 
 
 def _find_trained(runs: Sequence[Run], folder: Path) -> dict[Any, Any]:
-    """Returns a dict from the id of each run to a finished run's folder.
+    """Finds finished runs with the settings and data of the given runs.
 
-    The finished run has the same settings and data. Its folder lies next to
-    that of the fusion, or in another study of the same folder, where it may
-    also be a member of a fusion. If there is none, the value is `None`.
+    Looks next to the fusion's run folder, in the studies next to its study, and
+    among the members of fusions there. `folder` is the folder for all members.
+
+    Returns:
+        Dict from the id of each run to the finished run's folder, or to `None`
+        if there is none.
     """
     studies = folder.parent.parent
     found = {}
@@ -151,7 +157,7 @@ def _find_trained(runs: Sequence[Run], folder: Path) -> dict[Any, Any]:
         name = glob.escape(planned_run.run_id(run.config))
         own = sorted(folder.parent.glob("*/result.json"))
         others = sorted(studies.glob(f"*/{name}/result.json"))
-        # Members are found by content: hashes change when settings are added.
+        # Compare settings, not hashes: a new version's settings change hashes.
         member = f"*/{folder.name}/*/{run.id}/result.json"
         others += sorted(studies.glob(member))
         found[run.id] = next(
@@ -168,7 +174,10 @@ def _find_trained(runs: Sequence[Run], folder: Path) -> dict[Any, Any]:
 
 
 def _saw_our_data(run: Run, path: Path) -> bool:
-    """Returns whether a finished run was trained on the current data."""
+    """Returns whether a finished run was trained on the data of `run`.
+
+    `path` is the path of the finished run's `result.json`.
+    """
     found = {
         name: task_data.load_task_data(own).fingerprints
         for name, own in config_task.by_task(run.config).items()
@@ -182,13 +191,20 @@ def _saw_our_data(run: Run, path: Path) -> bool:
 
 
 def _has_adapters(run: Run, folder: Path) -> bool:
-    """Returns whether a run has adapters, not only stored results."""
+    """Returns whether the adapters of a finished run still exist.
+
+    A run folder may have its result only. `folder` is the run folder.
+    """
     folders = _adapter_runs(run, folder)
     return all((path / "adapter").is_dir() for path in folders)
 
 
 def _adapter_runs(run: Run, folder: Path) -> list[Path]:
-    """Returns the run folders of a run's tasks: its own, or one for each."""
+    """Returns the run folder that holds the adapter of each task.
+
+    A run of one task has only its own folder. A multitask run has a run folder
+    for each task in `folder`.
+    """
     several = len(run.metrics) > 1
     return [folder / task for task in run.metrics] if several else [folder]
 
@@ -216,7 +232,11 @@ def _with_adapters(
     runs: Sequence[Run],
     folders: Sequence[Any],
 ) -> Config:
-    """Returns the configuration of the fusion with its trained members."""
+    """Returns the fusion's configuration with the paths of its adapters.
+
+    `folders` has the folder of each run in `runs`. If the runs trained an
+    encoder, the fusion uses it.
+    """
     adapters, encoder = [], config.encoder
     for run, folder in zip(runs, folders, strict=True):
         adapters += _adapter_runs(run, folder)

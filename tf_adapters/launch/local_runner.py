@@ -1,4 +1,4 @@
-"""Trains a study's missing runs, and continues if a run fails."""
+"""Trains the unfinished runs of a study, and continues if a run fails."""
 
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -35,17 +35,18 @@ _FINISHED_OTHERWISE = (
     "project back to where it was, remove that folder, or give another "
     "--model_dir"
 )
-# Exit statuses after SIGTERM, with and without a checkpoint, and after Ctrl-C.
+# Exit statuses of a run that was stopped: by SIGTERM, with a checkpoint and
+# without, and by Ctrl-C.
 _STOPPED = (75, -signal.SIGTERM, -signal.SIGINT, 130)
 
 
 @dataclasses.dataclass(frozen=True)
 class RunOutcome:
-    """The outcome of a run.
+    """The outcome of trying to train a run.
 
     Attributes:
         run: `Run`.
-        result: Dict of the result, or `None` if the run did not finish.
+        result: Content of `result.json`, or `None` if the run did not finish.
         error: Message that says why the run did not finish, or "".
         seconds: Duration of the training in seconds.
     """
@@ -75,15 +76,16 @@ def run_missing(
         folder: Path of the study's folder. Each run has a subfolder that is
             named by its id.
         runner: Callable that trains a run and returns an exit status. Its
-            arguments are the path of a configuration file, the run's folder
-            and an open log file. If it has a method `stop`, the method is
-            called when the study is interrupted.
+            arguments are the path of a configuration file, the path of the
+            run folder and an open log file. If it has a method `stop`, the
+            method is called when the study is interrupted.
         processes: Number of runs to train at the same time. Default: 1.
-        store: Function of a `Run` and its result, called after each run that
-            finished, or `None` (default).
+        store: Function that is called with a `Run` and its result after each
+            run that finished, or `None` (default).
 
     Returns:
-        List with a `RunOutcome` for each run that was not finished before.
+        List with a `RunOutcome` for each run that was not finished when this
+        function was called.
     """
     found = {run.id: finished_runs.find_run(run, folder) for run in runs}
     missing = [run for run in runs if found[run.id] is None]
@@ -119,7 +121,7 @@ class Terminated(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def _termination_as_interruption() -> Iterator[None]:
-    """Makes SIGTERM stop all started runs, as Ctrl-C does."""
+    """Context manager that makes SIGTERM stop all runs, as Ctrl-C does."""
 
     def stop(number: int, frame: Any) -> None:
         raise Terminated
@@ -130,6 +132,8 @@ def _termination_as_interruption() -> Iterator[None]:
 
 def _run_one(run: "Run", folder: Path, runner: Any) -> "RunOutcome":
     """Trains a run, unless it is finished or another process is training it.
+
+    See `run_missing` for the arguments.
 
     Returns:
         `RunOutcome`.
@@ -165,7 +169,10 @@ def _is_finished_otherwise(run: "Run", path: Path) -> bool:
 
 
 def _train(run: "Run", path: Path, runner: Any, log: Any) -> Any:
-    """Trains, after removing files of another run; returns the exit status."""
+    """Trains a run in the folder `path`; returns the runner's exit status.
+
+    If the folder has files of a run with other settings, removes them first.
+    """
     if not finished_runs.is_of(run, path):
         _clear(path)
     log.truncate(0)
@@ -177,7 +184,16 @@ def _train(run: "Run", path: Path, runner: Any, log: Any) -> Any:
 def _outcome(
     run: "Run", folder: Path, status: Any, seconds: float
 ) -> "RunOutcome":
-    """Returns a training's `RunOutcome`; writes `error.txt` if it failed."""
+    """Returns the `RunOutcome` of a run that the runner has tried to train.
+
+    If the run failed, writes `error.txt`.
+
+    Args:
+        run: `Run`.
+        folder: Path of the study's folder.
+        status: Exit status that the runner returned.
+        seconds: Duration of the training.
+    """
     result = finished_runs.read_run_result(run, folder)
     if result is not None and status == 0:
         return RunOutcome(run, result, "", seconds)
@@ -190,7 +206,7 @@ def _outcome(
 
 
 def _trains_elsewhere(run: "Run", folder: Path) -> bool:
-    """Returns whether another study is training this run now."""
+    """Returns whether a study in another folder is training this run now."""
     for path in folder.parent.glob(f"*/{glob.escape(run.id)}/log.txt"):
         if path.parent.parent == folder or path.is_symlink():
             continue
@@ -209,7 +225,7 @@ def _lock(file: Any) -> bool:
 
 
 def _clear(path: Path) -> None:
-    """Removes the files of a run with other settings, except the log."""
+    """Removes everything in a run folder except `log.txt`."""
     for entry in path.iterdir():
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)

@@ -1,4 +1,4 @@
-"""The runs that train a fusion's members, and the name of their folder."""
+"""Plans the runs that train a fusion's members, and names their folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def plan_members(config: Config) -> list[Run]:
     for them, named "multitask".
 
     Args:
-        config: `Config` of a fusion without adapters.
+        config: `Config` of a fusion that does not name its adapters.
 
     Raises:
         ConfigError: If a task is named twice or a setting is wrong.
@@ -67,7 +67,10 @@ def _planned(config: Config, name: str, layer: dict[str, Any]) -> Run:
 
 
 def digest(runs: Sequence[Run]) -> str:
-    """Returns a hash of the settings that the runs share."""
+    """Returns a hash of the settings that all runs of a fusion's members share.
+
+    The hash is the name of the members' folder.
+    """
     settings = resolve.to_dict(runs[0].config)
     data = {
         **settings["data"],

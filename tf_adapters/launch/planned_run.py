@@ -22,12 +22,12 @@ class Run:
 
     Attributes:
         id: Name of the run's folder.
-        point: Dict from a study's keys to this run's values.
+        point: Dict from each key that a study varies to this run's value.
         config: `Config`.
         metrics: Dict from each of the run's tasks to the name of the metric to
-            show.
-        settings: Dict from the dotted name of each setting to its value.
-            Values that a study sets are written as in the study.
+            report.
+        settings: Dict from the dotted name of each setting to its value. If
+            the study sets it, the value is the same as in the study's file.
     """
 
     id: str
@@ -38,16 +38,16 @@ class Run:
 
     @property
     def metric(self) -> Any:
-        """Name of the metric to show: "mean" for a run of several tasks."""
+        """Name of the metric to report: "mean" for a run of several tasks."""
         if len(self.metrics) > 1:
             return "mean"
         return next(iter(self.metrics.values()))
 
 
 def first_metrics(config: "Config") -> dict[Any, Any]:
-    """Returns a dict from each task of a run to the task's first metric.
+    """Returns a dict from each task of a run to the name of its first metric.
 
-    A metric in `train.select_by`, which selects checkpoints, is ignored.
+    The metric that `train.select_by` names for choosing checkpoints is ignored.
 
     Args:
         config: `Config`.
@@ -67,8 +67,8 @@ def _unselected(config: "Config") -> "Config":
 def identity(settings: Any) -> str:
     """Returns a string that is equal for configurations of the same run.
 
-    The locations of the data and of a TPU are left out. The content of the data
-    is compared by the fingerprint in the result.
+    The locations of the data and of a TPU may differ. The content of the data
+    is compared elsewhere, by the fingerprint in the result.
 
     Args:
         settings: Nested dict, from `resolve.to_dict` or a `config.yaml`.
@@ -81,9 +81,10 @@ def identity(settings: Any) -> str:
 
 
 def run_id(config: "Config") -> str:
-    """Returns the folder name of a run: task, method, seed and a hash."""
+    """Returns a run's folder name: its task, method, seed and a hash."""
     settings = resolve.to_dict(config)
-    # Without defaults, ids stay valid when later versions add settings.
+    # Settings with default values are not hashed, so that names of folders do
+    # not change when later versions add settings.
     text = identity(_without_defaults(settings))
     digest = hashlib.sha256(text.encode()).hexdigest()[:10]
     name = f"{config.task}-{settings['method']['name']}-seed{config.seed}"
@@ -91,7 +92,10 @@ def run_id(config: "Config") -> str:
 
 
 def _without_defaults(settings: Any) -> dict[Any, Any]:
-    """Returns settings without default values; `method` is kept complete."""
+    """Returns settings without those that have their default values.
+
+    The whole section `method` is kept.
+    """
     defaults = _defaults()
     sections = {
         key: {k: v for k, v in value.items() if v != defaults[key][k]}

@@ -1,4 +1,4 @@
-"""Trains a run of a study with the command, in a separate process."""
+"""Trains a run of a study with `tf-adapters train`, in a separate process."""
 
 from collections.abc import Sequence
 import os
@@ -12,18 +12,19 @@ from typing import Any
 import tf_adapters
 from tf_adapters.config import plugins
 
-# Python arguments that start the training command of this same package.
+# Arguments with which Python starts the training command of this package.
 COMMAND = ("-m", "tf_adapters")
 
 
 def train_flags(
     program: Sequence[str], config_file: str | os.PathLike[str], folder: Path
 ) -> list[str]:
-    """Returns the Python arguments that train a run.
+    """Returns the arguments with which Python trains a run.
 
     Args:
-        program: Python arguments that start a program. It must accept the flags
-            of `tf-adapters train`.
+        program: Arguments with which Python starts a program, such as
+            `("-m", "tf_adapters")`. It must accept the flags of
+            `tf-adapters train`.
         config_file: Path of a YAML file with the run's settings.
         folder: Path of the run folder.
     """
@@ -32,7 +33,10 @@ def train_flags(
 
 
 def python_path() -> str:
-    """Returns a PYTHONPATH with this package, which may not be installed."""
+    """Returns a value of PYTHONPATH with which this package can be imported.
+
+    Without it, the package might not be found, since it may not be installed.
+    """
     above_package = str(Path(tf_adapters.__file__).parents[1])
     return os.pathsep.join(
         filter(None, [above_package, os.environ.get("PYTHONPATH")])
@@ -40,7 +44,7 @@ def python_path() -> str:
 
 
 def environment(threads: int | None = None) -> dict[str, str]:
-    """Returns a dict of environment variables that a run has by default.
+    """Returns a dict of default environment variables for a run's process.
 
     Args:
         threads: Number of CPU threads. Default: `None`, which lets TensorFlow
@@ -56,11 +60,11 @@ def environment(threads: int | None = None) -> dict[str, str]:
 
 
 class ProcessRunner:
-    """Trains a run with a command in a separate process.
+    """Callable that trains a run in a separate process.
 
     Args:
-        processes: Number of processes that run at the same time and share the
-            cores. Default: 1.
+        processes: Number of processes that run at the same time, each with an
+            equal share of the CPU cores. Default: 1.
         program: See `train_flags`. Default: the training command.
     """
 
@@ -111,7 +115,7 @@ class ProcessRunner:
             self._alive.discard(process)
 
     def stop(self) -> None:
-        """Terminates all running processes and prevents new ones."""
+        """Terminates all running processes. Later calls start no process."""
         with self._lock:
             self._stopped = True
             for process in list(self._alive):

@@ -1,4 +1,4 @@
-"""The lines that are printed while runs are trained."""
+"""The lines that a study prints while it trains its runs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def what_is_there(found: Any, folder: Path) -> str:
-    """Returns a line that counts finished runs here and in other studies.
+    """Returns a line that counts the finished runs of this and other studies.
 
     Args:
-        found: Dict from the id of a run to its folder, or `None` if the run is
-            not finished.
+        found: Dict from the id of each run to its folder, or to `None` if the
+            run is not finished.
         folder: Path of the study's folder.
     """
     finished = [path for path in found.values() if path is not None]
@@ -38,11 +38,11 @@ def what_is_there(found: Any, folder: Path) -> str:
 
 
 def warn_of_other_data(runs: Sequence[Run], found: Any) -> None:
-    """Prints which finished runs read their data from another folder.
+    """Prints a line for each finished run that used another data folder.
 
     Args:
         runs: List of `Run`.
-        found: Dict from the id of a run to its folder, or `None`.
+        found: See `what_is_there`.
     """
     for run in runs:
         if found[run.id] is None:
@@ -62,7 +62,7 @@ class ProgressLines:
 
     Args:
         total: Number of runs in the study.
-        missing: Number of runs to train.
+        missing: Number of runs that are still to be trained.
     """
 
     def __init__(self, total: int, missing: int) -> None:
@@ -72,7 +72,10 @@ class ProgressLines:
         self.done = 0
 
     def line(self, outcome: Any) -> str:
-        """Returns a line with a `RunOutcome` and the estimated time left."""
+        """Returns the line for the `RunOutcome` of a run that has just ended.
+
+        Must be called once for each run that is trained.
+        """
         self.done += 1
         number = self.total - self.missing + self.done
         words = f"[{number} of {self.total}] {outcome.run.id}: "
@@ -81,7 +84,8 @@ class ProgressLines:
             words += f"{failed}{outcome.error}"
         else:
             metric = outcome.run.metric
-            # Metrics that are not computed on validation are only in the table.
+            # The metric may not be computed on the validation split. Then
+            # only the study's table shows it.
             value = outcome.result["validation"].get(metric)
             words += "finished" if value is None else f"{metric} {value:.4f}"
         words += f", {outcome.seconds:.0f} s"

@@ -7,17 +7,17 @@ from typing import Any
 
 from tf_adapters.common.errors import UserError
 
-# From flags to arguments. Other flags have the same names as the arguments.
+# Maps flags to Python arguments. Other flags have the arguments' names.
 _ARGUMENTS = {
     "params_override": "settings",
     "overwrite": "overwrite=True",
 }
-# A flag, followed by its value if the value is a word.
+# Matches a flag, with its value if the value is a single word.
 _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z_]+)(=([a-z]+\b(?![/.\w]))?)?")
 
 
 def in_python(message: str) -> str:
-    """Returns a message with its flags rewritten as arguments in Python.
+    """Rewrites the flags in a message as Python arguments; returns the message.
 
     Args:
         message: Text that may name flags of the command.
@@ -33,14 +33,15 @@ def _argument(match: Any) -> str:
 
 @contextlib.contextmanager
 def errors_in_python(files: Any = ()) -> Iterator[None]:
-    """Rewrites the messages of errors in its block with `in_python`.
+    """Context manager that rewrites error messages with `in_python`.
 
     Args:
-        files: Pairs of a temporary file and the argument whose rows it holds.
-            Messages name the argument, because users do not know the file.
+        files: Pairs of the path of a temporary file and the name of the
+            argument whose table the file holds. In messages, paths are
+            replaced with names, because users do not know the files.
 
     Raises:
-        UserError: The error of the block, with the new message.
+        UserError: The error that the block raised, with the new message.
     """
     try:
         yield

@@ -21,27 +21,27 @@ from tf_adapters.runs import folder_lock
 with needs_extra("ray", "--executor=ray"):
     import ray
 
-# Pickled by value, so that workers need not find this package.
+# Pickle the module by value, so that workers need not import this package.
 ray.cloudpickle.register_pickle_by_value(ray_task)
-# How often a run is restarted after its worker was killed or the run was asked
-# to stop. The limit ends runs that crash their worker each time.
+# Number of times that a run is restarted after its worker was killed or the run
+# was asked to stop. Without a limit, a run that always crashes would not end.
 _RESTARTS = 10
 
 
 class RayRunner:
-    """Trains a run as a Ray task, see `local_runner.run_missing`.
+    """Callable that trains a run as a Ray task, for `local_runner.run_missing`.
 
     Args:
         address: Address of a Ray cluster. Default: `None`, which starts Ray on
             this machine until this process ends.
-        cpus: Number of CPUs to request for a run, and of threads that it uses.
-            Default: 1.
+        cpus: Number of CPUs to request for a run. The run uses as many
+            threads. Default: 1.
         gpus: Number of GPUs to request for a run. With 0.5, two runs share a
             GPU. Default: 0.
         program: See `process_runner.train_flags`.
 
     Raises:
-        ConfigError: If there is no Ray at the address.
+        ConfigError: If there is no Ray cluster at the address.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class RayRunner:
         self._lock = threading.Lock()
 
     def capacity(self) -> int:
-        """Returns how many runs the nodes can train at the same time.
+        """Returns the number of runs that the nodes can train at the same time.
 
         Raises:
             ConfigError: If no node can train a run.
@@ -89,7 +89,10 @@ class RayRunner:
     def __call__(
         self, config_file: str | os.PathLike[str], folder: Path, log: Any
     ) -> Any:
-        """Trains a run and returns the exit status, see `ProcessRunner`."""
+        """Trains a run and returns the exit status.
+
+        See `ProcessRunner.__call__` for the arguments.
+        """
         folder = Path(folder).absolute()
         config_file = Path(config_file).absolute()
         flags = process_runner.train_flags(self.program, config_file, folder)
@@ -116,7 +119,7 @@ class RayRunner:
         return status
 
     def stop(self) -> None:
-        """Cancels all active runs and prevents new ones."""
+        """Cancels all active runs. Later calls start no run."""
         with self._lock:
             self._stopped = True
             for task in list(self._alive):
@@ -130,7 +133,7 @@ def _connect(address: str | None) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         options["include_dashboard"] = False
     else:
-        # One attempt to reach the address takes 40 s. Ray makes 20 by default.
+        # An attempt to reach the address takes 40 s, and Ray would make 20.
         os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")
     try:
         ray.init(address or "local", **options)
@@ -141,7 +144,10 @@ def _connect(address: str | None) -> None:
 
 
 def _wait_until_seen(path: Path) -> None:
-    """Waits up to a minute for another node's file to appear on NFS."""
+    """Waits up to a minute until a file that another node wrote is visible.
+
+    A network file system such as NFS may show it late.
+    """
     deadline = time.monotonic() + 60
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.5)

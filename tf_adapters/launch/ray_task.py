@@ -1,10 +1,10 @@
-"""The part of `ray_runner` that runs in a Ray worker: starts the command.
+"""The part of `ray_runner` that runs in a Ray worker: trains in a subprocess.
 
-Two processes never train in the same folder, because the command locks its run
-folder. If a worker is killed, Ray kills the worker's process too. If Ray is
-gone, or does not kill processes (RAY_process_group_cleanup_enabled=0), the
-kernel sends the process a SIGTERM. The task that takes over the run waits for
-the lock.
+The subprocess runs the training command. The command locks its run folder, so
+two processes never train in the same folder. If a worker is killed, Ray kills
+its subprocess too. If Ray has ended, or does not kill processes
+(RAY_process_group_cleanup_enabled=0), the kernel sends the subprocess a
+SIGTERM. The Ray task that then resumes the run waits for the lock.
 
 This module does not import TensorFlow, to save memory in the workers.
 """
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-# Exit statuses of a command that was asked to stop: after a checkpoint, while
-# it trained a fusion's members, and before it handled signals.
+# Exit statuses of a command that was asked to stop: after saving a checkpoint,
+# while training a fusion's members, and before it had a signal handler.
 _STOPPED = (os.EX_TEMPFAIL, 128 + signal.SIGINT, -signal.SIGTERM)
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
-# How long a process that was asked to stop may take to save a checkpoint.
+# Seconds that a process that was asked to stop may take to save a checkpoint.
 _SECONDS_TO_STOP = 600
 
 
@@ -43,21 +43,21 @@ def train_on_node(
     folder: Path,
     lock: Any,
 ) -> Any:
-    """Runs the command and returns its exit status.
+    """Runs the training command and returns its exit status.
 
     Args:
-        flags: Python arguments that start the command, with its flags.
-        environment: Dict of environment variables to set unless the node
+        flags: Arguments with which Python starts the command, with its flags.
+        environment: Dict of environment variables to set, unless the node
             already sets them.
         python_path: Value of PYTHONPATH, which replaces the node's value.
         folder: Path of the run folder. Output is appended to its `log.txt`.
-        lock: Path of the lock that the command holds.
+        lock: Path of the lock file that the command locks while it trains.
 
     Raises:
         InterruptedError: If the command stopped because of a signal.
     """
-    # Ray cancels a task through the SIGINT handler. If a script started the
-    # study in the background, SIGINT would be ignored here too.
+    # Ray cancels a task through the SIGINT handler. Set it, because a script
+    # that starts the study in the background makes its processes ignore SIGINT.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     command = [sys.executable, *flags]
     with (folder / "log.txt").open("a", encoding="utf-8") as log:
@@ -74,7 +74,10 @@ def train_on_node(
 
 
 def _becomes_free(path: Path) -> bool:
-    """Waits until a lock is free; returns `False` after a timeout."""
+    """Waits until the lock file `path` is not locked.
+
+    Returns `True`, or `False` if it is still locked after ten minutes.
+    """
     try:
         with filelock.FileLock(path, timeout=_SECONDS_TO_STOP):
             return True

@@ -49,7 +49,7 @@ class SearchFolder:
                 own_files.remove(self.folder / name)
 
     def close(self) -> None:
-        """Releases the folder, so that another process may use it."""
+        """Releases the folder's lock, so that another process may use it."""
         self._lock.release()
 
     @property
@@ -63,9 +63,10 @@ class SearchFolder:
         """Raises an error if the folder's search has other settings or data.
 
         Args:
-            config: `Config` of the first method.
+            config: `Config` of a trial with the first method.
             methods: Names of the methods to search among.
-            fingerprint: See `sampling.fingerprints`.
+            fingerprint: Dict from split to the fingerprint of its rows, see
+                `sampling.fingerprints`.
 
         Raises:
             ConfigError: If settings or data differ. Lists the differences.
@@ -88,13 +89,14 @@ class SearchFolder:
         replace_text(path, json.dumps(ours, indent=2) + "\n")
 
     def keep_tables(self, source: Any) -> Any:
-        """Moves the files of tables that were in memory to this folder.
+        """Moves the temporary files of in-memory tables to the search's folder.
 
         Args:
-            source: `Source` of the tables.
+            source: `TableFiles`.
 
         Returns:
-            Nested dict of settings that name the moved files.
+            Nested dict of settings that name the tables' files, including the
+            moved files.
         """
         for path in source.paths:
             tables = own_files.make_folder(self.folder, left_files.TABLES)
@@ -108,9 +110,10 @@ class SearchFolder:
         return self.folder / _TRIALS / f"{number + 1:03d}"
 
     def read_trial(self, number: int) -> tuple[Any, ...]:
-        """Returns a trial's settings and how often it was started.
+        """Returns a trial's settings and the number of times it was started.
 
-        For a trial that was never started, these are `None` and 0.
+        For a trial that was never started, these are `None` and 0. Trials are
+        numbered from 0.
         """
         path = self.of_trial(number) / _STATE
         if not path.exists():
@@ -121,12 +124,12 @@ class SearchFolder:
     def write_trial(
         self, number: int, layer: dict[str, Any], starts: Any
     ) -> Path:
-        """Writes the values that `read_trial` returns.
+        """Stores a trial's settings and number of starts, for `read_trial`.
 
         Args:
             number: Number of the trial, from 0.
             layer: Nested dict of the trial's settings.
-            starts: How often the trial was started.
+            starts: Number of times that the trial was started.
 
         Returns:
             Path of the trial's folder.
@@ -138,7 +141,7 @@ class SearchFolder:
         return folder
 
     def write_best(self, values: dict[str, Any]) -> None:
-        """Writes a dict that describes the best trial to `best.json`."""
+        """Writes `values`, which describe the best trial, to `best.json`."""
         text = json.dumps(values, indent=2) + "\n"
         replace_text(self.folder / BEST, text)
 
@@ -146,7 +149,11 @@ class SearchFolder:
 def _plain_settings(
     config: Config, methods: Sequence[str], fingerprint: Any
 ) -> dict[Any, Any]:
-    """Returns a dict of plain values that identifies a search."""
+    """Returns the settings that identify a search, as a flat dict.
+
+    Its values can be stored as JSON. See `SearchFolder.check_same` for the
+    arguments.
+    """
     flat = dataclass_config.flatten(resolve.to_dict(config))
     kept = {k: v for k, v in flat.items() if k not in config_settings.ELSEWHERE}
     kept |= {"methods": methods, "data": fingerprint}

@@ -1,4 +1,4 @@
-"""Optuna's record of a search's trials, in a file to resume the search from."""
+"""Stores the trials of a search in a file, so that Optuna can resume it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,15 @@ def import_optuna() -> Any:
 
 
 class SearchJournal:
-    """An Optuna study in a journal file, new or resumed.
+    """An Optuna study whose trials are stored in a journal file.
+
+    If the file exists, the study in it is resumed.
 
     Args:
         path: Path of the journal file.
         seed: Integer that seeds Optuna's sampler.
-        first: List of dicts of parameters that a new study tries first.
+        first: List of dicts from names to values of parameters: the trials that
+            a new study begins with.
     """
 
     def __init__(
@@ -54,11 +57,11 @@ class SearchJournal:
             self._study.enqueue_trial(parameters)
 
     def ask(self) -> Any:
-        """Returns a new Optuna trial."""
+        """Starts a new trial and returns it as an Optuna `Trial`."""
         return self._study.ask()
 
     def tell(self, number: int, value: Any) -> None:
-        """Records the result of a trial."""
+        """Records a trial's result: `value` is the metric to maximize."""
         self._study.tell(number, value)
 
     def fail(self, number: int) -> None:
@@ -83,7 +86,7 @@ class SearchJournal:
 
     @property
     def best(self) -> tuple[Any, Any]:
-        """Number and result of the best trial, the first one in a tie."""
+        """Tuple of the best trial's number and result; the first in a tie."""
         trial = self._study.best_trial
         return trial.number, trial.value
 

@@ -1,4 +1,4 @@
-"""Trains a text model on a table in one call, as the command does."""
+"""Trains a text model on a table in one call, as `tf-adapters train` does."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def train(
     settings: dict[str, Any] | None = None,
     overwrite: bool = False,
 ) -> TextModel:
-    """Trains an adapter on a table of texts and labels, and returns its model.
+    """Trains an adapter on a table of texts and labels. Returns a `TextModel`.
 
     Equivalent to `tf-adapters train --data=...` with the same settings. The
     classes are the labels in the table. Without `validation`, a tenth of each
@@ -126,7 +126,14 @@ def _train(
     model_dir: str | os.PathLike[str] | None,
     overwrite: bool,
 ) -> TextModel:
-    """Trains a run, unless it is already finished, and loads its model."""
+    """Trains a run on tables, unless it is already finished; loads its model.
+
+    Args:
+        layers: Nested dicts of settings. Later ones override earlier ones.
+        source: `TableFiles` of the run's tables.
+        model_dir: See `train`.
+        overwrite: See `train`.
+    """
     with errors_in_python(source.names):
         config, folder = table_settings.config_and_folder(
             layers, source, model_dir

@@ -1,4 +1,4 @@
-"""Searches for settings on a table in one call, as the command does."""
+"""Searches for settings on a table in one call, as `tf-adapters tune` does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns the arguments of a function into the settings of a run on a table."""
+"""Turns the arguments of `train` and `tune` into settings of a run."""
 
 from __future__ import annotations
 
@@ -40,14 +40,16 @@ def layers_of_arguments(
     method: methods.Method | str | None,
     **arguments: Any,
 ) -> list[dict[str, Any]]:
-    """Returns a list of layers of settings; later layers override earlier ones.
+    """Returns settings from arguments, as a list of layers.
+
+    A layer is a nested dict of settings. Later layers override earlier ones.
 
     Args:
         settings: Dict of settings, nested or with dotted names, or `None`.
         method: Name of a method or a preset, a `Method`, or `None` to set no
             method.
-        **arguments: Values of the arguments in `_SETTINGS`. A value of `None`
-            sets nothing.
+        **arguments: Arguments that have a setting, such as `epochs`. A value
+            of `None` sets nothing.
 
     Raises:
         ConfigError: If `settings` or `method` has the wrong type.
@@ -64,7 +66,7 @@ def layers_of_arguments(
 
 
 def _nested(settings: dict[str, Any]) -> dict[str, Any]:
-    """Converts settings with dotted names to nested dicts."""
+    """Converts a dict of settings with dotted names to a nested dict."""
     nested = {}
     for name, value in settings.items():
         for part in reversed(str(name).split(".")):

@@ -1,4 +1,4 @@
-"""Writes tables in memory to files that a run can read."""
+"""Writes in-memory tables to files that a run can read."""
 
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 _MAX_REPORTED = 10
-# Types of labels that JSON and CSV can hold.
+# Types that a label may have, so that JSON and CSV can store it.
 _LABELS = str | int | float
 
 
-# From each argument to its setting, and to the file name if its table is in
-# memory.
+# Maps each argument to the setting that names its file, and to the name of the
+# file that is written if the argument is an in-memory table.
 _FILES = {
     "data": ("file", "table"),
     "validation": ("validation_file", "validation"),
@@ -40,12 +40,12 @@ _FILES = {
 
 @dataclasses.dataclass(frozen=True)
 class TableFiles:
-    """The tables of a run as files.
+    """The files of a run's tables, including those written for it.
 
     Attributes:
         layer: Nested dict of settings that name the files and their columns.
-        written: Dict from an argument to the path of the temporary file with
-            its table.
+        written: Dict from each argument that was an in-memory table, such as
+            `"data"`, to the path of the temporary file with this table.
     """
 
     layer: dict[str, Any]
@@ -53,19 +53,21 @@ class TableFiles:
 
     @property
     def paths(self) -> list[Path]:
-        """List of the paths of the written files."""
+        """List of the paths of the temporary files."""
         return list(self.written.values())
 
     @property
     def names(self) -> list[tuple[Path, str]]:
-        """List of pairs of a written file and its argument."""
+        """List of pairs of a temporary file's path and its argument's name."""
         return [(path, argument) for argument, path in self.written.items()]
 
     def moved_layer(self, folder: Path) -> dict[str, Any]:
-        """Returns `layer` with the written files moved to `tables/`.
+        """Returns `layer` with new paths for files that are moved to `tables/`.
+
+        Only temporary files are moved. This method does not move them.
 
         Args:
-            folder: Path of the folder that has `tables/`.
+            folder: Path of the folder that contains `tables/`.
         """
         tables = folder.absolute() / left_files.TABLES
         moved = {
@@ -75,7 +77,9 @@ class TableFiles:
         return {"data": self.layer["data"] | moved}
 
     def moved_to(self, folder: Path, config: "Config") -> "Config":
-        """Returns a configuration that reads the moved files in a run folder.
+        """Returns `config` with the new paths of files moved to a run folder.
+
+        This method does not move the files.
 
         Args:
             folder: Path of the run folder.
@@ -91,11 +95,13 @@ class TableFiles:
 def as_files(
     tables: dict[str, Any], text: str | Sequence[str], label: str
 ) -> Iterator[TableFiles]:
-    """Writes tables in memory to temporary files, and yields a `TableFiles`.
+    """Context manager that writes in-memory tables to temporary files.
+
+    It yields a `TableFiles`. The files are removed at the end of the block.
 
     Args:
-        tables: Dict from `"data"`, `"validation"` and `"test"` to a path, a
-            table in memory, or `None`.
+        tables: Dict from `"data"`, `"validation"` and `"test"` to a path, an
+            in-memory table, or `None`.
         text: Name of the text column, or names of two text columns.
         label: Name of the label column.
 
@@ -128,8 +134,8 @@ def write_json_lines(
         data: `pandas.DataFrame`, `datasets.Dataset`, list of dicts, or dict of
             columns.
         text: Names of one or two text columns.
-        label: Name of the label column. The classes of a
-            `datasets.ClassLabel` are written by name.
+        label: Name of the label column. If it is a `datasets.ClassLabel`, the
+            names of the classes are written, not their ids.
 
     Raises:
         DataError: If `data` has another type, a column is missing, or rows
@@ -185,7 +191,10 @@ def _check_lengths(argument: str, columns: dict[str, list[Any]]) -> None:
 
 
 def _class_names(data: Any, label: str) -> list[str] | None:
-    """Returns the class names of a `datasets.Dataset`, or `None`."""
+    """Returns the class names of the label column, or `None`.
+
+    Only a column of a `datasets.Dataset` may have class names.
+    """
     datasets = sys.modules.get("datasets")
     if not datasets or not isinstance(data, datasets.Dataset):
         return None
@@ -195,7 +204,15 @@ def _class_names(data: Any, label: str) -> list[str] | None:
 def _problems(
     place: int, text: Sequence[str], texts: list[Any], label: str, target: Any
 ) -> Iterator[str]:
-    """Yields a message for each fault in a row."""
+    """Yields a message for each text or label of a row that is not valid.
+
+    Args:
+        place: Index of the row.
+        text: Names of the text columns.
+        texts: Values of the text columns.
+        label: Name of the label column.
+        target: Value of the label column.
+    """
     row = f"row {place}"
     for name, value in zip(text, texts, strict=True):
         if value is None or value == "":

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 METHODS = ("pfeiffer", "houlsby", "lora")
-# Settings that determine the size of an adapter, and the values to try.
+# Maps each setting that determines an adapter's size to the values to try.
 SIZES = {
     "units": (8, 16, 32, 64, 128, 256),
     "rank": (2, 4, 8, 16, 32),
@@ -26,20 +26,20 @@ SIZES = {
     "prompt_length": (5, 10, 20, 40),
 }
 _USUAL = "usual"
-# The method's usual learning rate is multiplied by a factor in this range.
+# Range of the factor by which the method's usual learning rate is multiplied.
 _FACTORS = (0.1, 10.0)
 
 
 @dataclasses.dataclass(frozen=True)
 class Space:
-    """The settings that a search chooses among.
+    """The search space: the settings that a search chooses among.
 
     Settings that the user gives, such as a learning rate or a size, are not
     searched.
 
     Args:
-        layers: Tuple of nested dicts of settings, without the name of a
-            method. Later ones override earlier ones.
+        layers: Tuple of nested dicts of the settings that the user gives,
+            without the name of a method. Later ones override earlier ones.
         methods: Tuple of the names of methods or presets.
     """
 
@@ -56,7 +56,10 @@ class Space:
         return "train.learning_rate" not in self._given
 
     def size_of(self, method: str) -> str | None:
-        """Returns the name of the size to search for a method, or `None`."""
+        """Returns the setting of a method's size that is searched, or `None`.
+
+        This is a key of `SIZES`, such as `"rank"`.
+        """
         from tf_adapters import methods
 
         given = {f"method.{name}" for name in (*SIZES, "reduction_factor")}
@@ -70,7 +73,10 @@ class Space:
         return next((size for size in SIZES if size in fields), None)
 
     def usual(self, method: str) -> dict[str, Any]:
-        """Returns a dict of Optuna parameters that give a method's defaults."""
+        """Returns Optuna parameters that give a method's default settings.
+
+        They are a dict from the name of each parameter to its value.
+        """
         values: dict[str, Any] = (
             {"method": method} if len(self.methods) > 1 else {}
         )
@@ -99,16 +105,23 @@ class Space:
         return layer
 
     def config(self, layer: dict[str, Any]) -> "Config":
-        """Returns the `Config` of a trial, with the method as a dict."""
+        """Returns the `Config` of a trial. Its `method` is still a dict.
+
+        `layer` is a nested dict of the trial's settings. The settings that the
+        user gave override it.
+        """
         layers = defaults.with_short_run([layer, *self.layers])
         return resolve.with_absolute_paths(resolve.combine(*layers))
 
     def on_top(self, layer: dict[str, Any]) -> "Space":
-        """Returns the space with another layer, which overrides the others."""
+        """Returns a copy of the space to which the given layer is added.
+
+        `layer` is a nested dict of settings. It overrides the other layers.
+        """
         return dataclasses.replace(self, layers=(*self.layers, layer))
 
     def describe(self) -> str:
-        """Returns a phrase that lists the searched settings."""
+        """Returns a phrase that lists the searched settings and values."""
         parts = [f"method ({', '.join(self.methods)})"]
         if self.has_rate:
             low, high = _FACTORS
@@ -126,8 +139,8 @@ def make_space(
     Args:
         layers: Nested dicts of settings. If they name a method, only this
             method is searched.
-        methods: List of names. Default: the method in `layers`, or `METHODS`
-            if there is none.
+        methods: List of names of methods. Default: the method in `layers`, or
+            `METHODS` if `layers` name no method.
 
     Raises:
         ConfigError: If a method is unknown, or if both `layers` and `methods`
@@ -159,7 +172,7 @@ def _unnamed(layer: dict[str, Any]) -> dict[str, Any]:
 
 
 def words(layer: dict[str, Any]) -> str:
-    """Returns a readable phrase for a trial's settings."""
+    """Returns a trial's settings as a phrase, such as "lora, rank 8"."""
     method = dict(layer["method"])
     parts = [method.pop("name"), *(f"{k} {v}" for k, v in method.items())]
     if "train" in layer:

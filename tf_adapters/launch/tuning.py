@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 _SPLITS = ("train", "validation")
-# A trial fails if its process died this often: it would likely die again.
+# A trial is recorded as failed after its process has died this many times.
 _MOST_STARTS = 3
 
 
@@ -52,7 +52,7 @@ class Best:
         layer: Nested dict of the trial's settings.
         metric: Name of the metric by which trials are compared.
         value: Value of the metric on the validation split.
-        folder: Any of the trial's run folder.
+        folder: Path of the trial's run folder.
         trials: Number of all trials, including failed trials.
         failed: Number of failed trials.
     """
@@ -78,14 +78,14 @@ def search_settings(
 
     Args:
         layers: Nested dicts of settings. Later ones override earlier ones.
-        folder: Any of the search's folder. If `None`, it is
+        folder: Path of the search's folder. If `None`, it is
             `runs/<task>_tune_<seed>`.
         trials: Number of trials, including earlier ones in the folder.
             Default: 20.
         methods: See `trial_settings.make_space`.
         overwrite: Whether to remove an earlier search first. Default: `False`.
-        source: `Source` of tables that were in memory, or `None` (default). Its
-            files are moved to the folder.
+        source: `TableFiles`, or `None` (default). The temporary files of
+            in-memory tables are moved to the folder.
 
     Raises:
         ConfigError: If Optuna is not installed, a setting is wrong, the folder
@@ -107,7 +107,10 @@ def search_settings(
 
 
 def _checked_config(space: Any, method: Any) -> "Config":
-    """Returns the checked `Config` of a method with its usual settings."""
+    """Returns a method's `Config` with default values for searched settings.
+
+    Raises an error if the settings are wrong or data are missing.
+    """
     config = space.config({"method": {"name": method}})
     task_data.check_data_exists(config)
     config = resolve.build_method(config)
@@ -121,7 +124,7 @@ def _checked_config(space: Any, method: Any) -> "Config":
 
 
 def _without_test(config: "Config") -> "Config":
-    """Returns a configuration without a test file; a search never reads it."""
+    """Returns `config` without its test file, which a search never reads."""
     data = dataclasses.replace(config.data, test_file=None)
     return dataclasses.replace(config, data=data)
 
@@ -150,7 +153,10 @@ class _Search:
         self.metric = data.task.metrics[0]
 
     def run(self, trials: Any) -> "Best":
-        """Runs trials until their number is `trials`; returns the `Best`."""
+        """Runs trials until `trials` of them have ended; returns the `Best`.
+
+        Trials of earlier processes count too, and so do failed trials.
+        """
         summary.print_labels(self.data.task, self.data.rows)
         print(
             f"search: {trials} trials over {self.space.describe()}; the best "
@@ -177,7 +183,11 @@ class _Search:
     def _try(
         self, number: Any, layer: Any, trials: Any, starts: Any = 0
     ) -> None:
-        """Trains one trial, then records and prints its result."""
+        """Trains one trial, then records and prints its result.
+
+        `layer` is a nested dict of the trial's settings. `starts` is the number
+        of times that the trial was started before.
+        """
         folder = self.folder.write_trial(number, layer, starts + 1)
         words = trial_settings.words(layer)
         print(f"trial {number + 1} of {trials}: {words}", flush=True)
@@ -188,7 +198,7 @@ class _Search:
             # The trial was asked to stop, so this start does not count.
             self.folder.write_trial(number, layer, starts)
             raise
-        # Whatever is wrong with this trial, the next one may succeed.
+        # Any error fails only this trial, because the next one may succeed.
         except Exception as error:
             replace_text(folder / "error.txt", traceback.format_exc())
             self._fail(number, cut(error) or type(error).__name__)
@@ -212,7 +222,10 @@ class _Search:
         print(f"  trial {number + 1} failed: {reason}", flush=True)
 
     def _train(self, layer: Any, folder: Any) -> Any:
-        """Returns the metric of a trial; trains unless the run is finished."""
+        """Trains a trial unless its run is finished.
+
+        Returns the trial's metric on the validation split.
+        """
         config = _without_test(resolve.build_method(self.space.config(layer)))
         fingerprints = self.data.fingerprints
         result = earlier_runs.finished_result(folder, config, fingerprints)

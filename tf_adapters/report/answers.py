@@ -17,7 +17,8 @@ def answers_content(run: RunFiles) -> ReportContent:
     """Returns the `ReportContent` of a run's predictions.
 
     Args:
-        run: `RunFiles`. Its predictions are texts.
+        run: `RunFiles` of a question-answering run. Its predictions are the
+            texts of answers.
     """
     compared = run.stored.compared
     right, predicted = compared["target"], compared["predicted"]

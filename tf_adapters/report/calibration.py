@@ -12,12 +12,13 @@ BINS = 15
 
 @dataclasses.dataclass(frozen=True)
 class Reliability:
-    """The data of a reliability diagram with bins of equal width.
+    """The data of a reliability diagram.
 
-    The arrays have an entry for each bin that is not empty.
+    Predictions are grouped by probability, in bins of equal width. The arrays
+    have an entry for each bin that is not empty.
 
     Attributes:
-        probability: Mean probability of each bin.
+        probability: Mean probability of the predictions in each bin.
         share: Share of right predictions in each bin.
         counts: Number of predictions in each bin.
         bins: Number of bins, including empty ones.
@@ -30,7 +31,10 @@ class Reliability:
 
     @property
     def means(self) -> list[float]:
-        """List of the mean probability and the share of right predictions."""
+        """List of the mean probability and the share of right predictions.
+
+        Both are over the predictions in all bins.
+        """
         return [
             float(np.average(values, weights=self.counts))
             for values in (self.probability, self.share)
@@ -56,7 +60,7 @@ def reliability(
     right = np.asarray(right).astype(int)
     share, probability = calibration_curve(right, probabilities, n_bins=bins)
     edges = np.linspace(0, 1, bins + 1)
-    # scikit-learn does not return the counts, so use the same bins as it does.
+    # scikit-learn does not return the counts. Count in the bins that it uses.
     places = np.searchsorted(edges[1:-1], probabilities)
     counts = np.bincount(places, minlength=bins)
     return Reliability(probability, share, counts[counts > 0], bins)

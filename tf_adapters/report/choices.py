@@ -21,7 +21,8 @@ def choices_content(run: RunFiles) -> ReportContent:
     """Returns the `ReportContent` of a run's predictions.
 
     Args:
-        run: `RunFiles`. Its predictions are indices of choices.
+        run: `RunFiles` of a multiple-choice run. Its predictions are indices of
+            choices.
     """
     compared = run.stored.compared
     right, predicted = (
@@ -61,7 +62,8 @@ def _mistakes(
         for i in np.flatnonzero(right != predicted)
     ]
     rows.sort(key=lambda row: -(row[-1] or 0))
-    # The table has columns for choices, so leave out the field that lists them.
+    # The table shows the right and the predicted choice. So leave out the last
+    # field, which lists all choices.
     run = dataclasses.replace(run, fields=run.fields[:-1])
     return mistakes.table_of_mistakes(
         run, rows, ("right", "predicted", "probability")

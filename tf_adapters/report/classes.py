@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from tf_adapters.report.run_files import RunFiles
 
 
-# With more classes, the confusion matrix is not shown as a table.
+# Largest number of classes for which the confusion matrix is shown as a table,
+# in plain text and on the HTML page.
 _MOST_ON_SCREEN, _MOST_ON_PAGE = 8, 30
-# With more classes, the picture shows only those with the most mistakes.
+# With more classes, the picture shows only the classes with the most mistakes.
 _MOST_IN_PICTURE = 30
 _FITTED_HERE = (
     "The temperature was fitted on these rows: their calibration error is "
@@ -35,7 +36,7 @@ def classes_content(run: RunFiles) -> ReportContent:
     """Returns the `ReportContent` of a run's predictions.
 
     Args:
-        run: `RunFiles`. Its predictions are class ids.
+        run: `RunFiles` of a classification run. Its predictions are class ids.
     """
     right, predicted = (
         np.asarray(run.stored.compared[key], int)
@@ -68,7 +69,10 @@ def classes_content(run: RunFiles) -> ReportContent:
 
 
 def _sureness(run: RunFiles, predicted: Any) -> np.ndarray | None:
-    """Returns the probability of each predicted class, or `None`."""
+    """Returns the probability of the predicted class for each row.
+
+    Returns `None` if no probabilities are stored.
+    """
     probabilities = run.stored.compared.get("probabilities")
     if probabilities is None:
         return None
@@ -102,19 +106,20 @@ def _mistakes(
 def of_classes(
     right: Any, predicted: Any, names: list[str], unit: str = "rows"
 ) -> tuple[list[ReportTable], list[Picture]]:
-    """Returns a confusion matrix and the precision, recall and F1 of classes.
+    """Returns a confusion matrix and each class's precision, recall and F1.
 
-    Classes that neither occur nor are predicted are left out and listed in a
-    note.
+    A class that has no examples and is never predicted is left out and named in
+    a note.
 
     Args:
-        right: Class ids, integer array `(examples,)`.
+        right: True class ids, integer array `(examples,)`.
         predicted: Predicted class ids, integer array `(examples,)`.
         names: Class names in the order of their ids.
         unit: Plural noun for the examples. Default: `"rows"`.
 
     Returns:
-        List of `ReportTable`, and list of `Picture`.
+        List of `ReportTable` and list of `Picture`. If there are more than 30
+        classes, the matrix is only a picture.
     """
     there = np.union1d(right, predicted)
     absent = np.setdiff1d(range(len(names)), there)
@@ -153,8 +158,9 @@ def _of_each(
 ) -> ReportTable:
     """Returns a table of each class's precision, recall and F1.
 
-    Undefined values are `None`. Scikit-learn uses the classes that are in
-    either array, because it is called without `labels`.
+    Undefined values are `None`. The rows are the classes in either array, in
+    the order of their ids: the same classes as in `names` and `matrix`. See
+    `of_classes` for the arguments.
     """
     values = sklearn_metrics.precision_recall_fscore_support(
         right, predicted, zero_division=np.nan
@@ -174,7 +180,10 @@ def _defined(value: Any) -> float | None:
 
 
 def _taken_for(matrix: np.ndarray, names: list[str]) -> Iterator[str]:
-    """Yields, for each class, the wrong class that is predicted most often."""
+    """Yields, for each class, the wrong class that is predicted most often.
+
+    Each is a string such as "sports (12)", for 12 mistakes, or "-" for none.
+    """
     wrong = matrix - np.diag(np.diag(matrix))
     for counts in wrong:
         most = counts.argmax()

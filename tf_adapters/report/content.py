@@ -13,11 +13,12 @@ class ReportTable:
     """A titled table.
 
     Attributes:
-        title: Title.
+        title: Title of the table.
         header: Names of the columns.
         rows: List of rows, which are lists of strings, numbers and `None`.
         note: A sentence to show below the table, or "" (default).
-        on_screen: Whether `describe` includes the table. Default: `True`.
+        on_screen: Whether `run_report.describe` includes the table. Default:
+            `True`.
     """
 
     title: str
@@ -33,8 +34,8 @@ class Picture:
 
     Attributes:
         name: Name of its file, without `.png`.
-        caption: Caption.
-        draw: Function that returns a Matplotlib figure.
+        caption: Caption of the picture.
+        draw: Function without arguments that returns a Matplotlib figure.
     """
 
     name: str
@@ -51,7 +52,7 @@ class ReportContent:
         pictures: List of `Picture`.
         errors: `ReportTable` with a row for each mistake, worst first, or
             `None` if there are no predictions.
-        notes: List of sentences to show first.
+        notes: List of sentences to show at the top of the report.
     """
 
     tables: list[ReportTable] = dataclasses.field(default_factory=list)
@@ -61,7 +62,7 @@ class ReportContent:
 
 
 def cell_text(value: Any) -> str:
-    """Returns the text of a cell.
+    """Formats the value of a table cell as text.
 
     Floats have four decimals, integers have commas, and `None` is "-".
     """
@@ -73,7 +74,10 @@ def cell_text(value: Any) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Returns whether a cell is a number or `None`, and so right-aligned."""
+    """Returns whether a cell's value is a number or `None`.
+
+    Such cells are right-aligned.
+    """
     return isinstance(value, int | float) or value is None
 
 

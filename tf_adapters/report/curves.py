@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def curve_pictures(run: RunFiles) -> list[Any]:
-    """Returns a list with a `Picture`, or an empty list if there is no log.
+    """Returns a list with a `Picture` of losses and validation metrics.
+
+    The list is empty if the run has no log.
 
     Args:
         run: `RunFiles`.

@@ -1,6 +1,6 @@
-"""The style of all pictures.
+"""Functions that give all pictures the same style.
 
-Pictures are readable at the width of a column, and without colors.
+Pictures are readable at the width of a printed column, and without colors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-# Okabe and Ito's palette for color-blind readers, with black last.
+# Okabe and Ito's palette for color-blind readers. Black is last.
 COLORS = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7"),
     *("#56b4e9", "#e69f00", "#f0e442", "#000000"),
@@ -33,13 +33,13 @@ def make_figure(
     height: float = _HEIGHT,
     **options: Any,
 ) -> tuple[Figure, np.ndarray]:
-    """Returns a Matplotlib figure and an array of its axes, `(rows, columns)`.
+    """Returns a Matplotlib figure, and its axes as an array `(rows, columns)`.
 
     Args:
         rows: Number of rows of axes. Default: 1.
         columns: Number of columns of axes. Default: 1.
-        width: Width of each of the axes in inches. Default: 4.2.
-        height: Height of each of the axes in inches. Default: 3.2.
+        width: Width of one `Axes` in inches. Default: 4.2.
+        height: Height of one `Axes` in inches. Default: 3.2.
         **options: Keyword arguments of `Figure.subplots`.
 
     Raises:
@@ -59,7 +59,10 @@ def make_figure(
 
 
 def styles() -> Iterator[dict[str, str]]:
-    """Yields a dict with the color and the marker of each successive line."""
+    """Yields a dict with a color and a marker for each successive line.
+
+    The iterator does not end: colors and markers repeat.
+    """
     for number in itertools.count():
         yield {
             "color": COLORS[number % len(COLORS)],
@@ -78,14 +81,15 @@ def draw_bars(
 
     Args:
         axes: Matplotlib axes. Group `i` is centered at `i`.
-        series: List of tuples: a label, a list with a height for each group,
-            and a list with an error for each group or `None`.
+        series: List of tuples of a label, a list with the height of the bar in
+            each group, and a list with the error of each bar, or `None` for
+            no error bars.
         step: Distance between the centers of adjacent bars in a group.
         width: Width of a bar.
         **options: Keyword arguments of `Axes.bar`.
 
     Returns:
-        List with the list of horizontal bar positions of each series.
+        List with a list for each series: the horizontal positions of its bars.
     """
     drawn = []
     for (label, heights, errors), style in zip(series, styles(), strict=False):
@@ -106,7 +110,7 @@ def draw_bars(
 def label_axes(
     axes: Any, x: Any, y: Any, title: Any = "", legend_outside: bool = False
 ) -> None:
-    """Labels both axes, and adds a legend if anything drawn has a label.
+    """Labels both axes, and adds a legend if any line or bar has a label.
 
     Args:
         axes: Matplotlib axes.
@@ -119,7 +123,7 @@ def label_axes(
     axes.set_xlabel(x, size=9)
     axes.set_ylabel(y, size=9)
     if x == "step":
-        # Otherwise a run of four steps would have ticks at fractions.
+        # Otherwise a run of four steps would have ticks at fractions of steps.
         axes.locator_params(axis="x", integer=True)
     if title:
         axes.set_title(title, size=9)

@@ -1,4 +1,4 @@
-"""Makes `report.html`, a page in a single file without scripts."""
+"""Makes the content of `report.html`, a page in one file without scripts."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ img { zoom: .67; }
 .number { text-align: right; }
 .text { white-space: pre-wrap; min-width: 9rem; overflow-wrap: anywhere; }
 """
-# Shorter texts, such as class names, are not wrapped.
+# Texts of up to this length, such as class names, are not wrapped.
 _SHORT = 24
-# Longer texts are truncated. errors.csv has them in full.
+# Texts of more characters are truncated. errors.csv has them in full.
 _LONGEST = 600
 
 
@@ -66,9 +66,9 @@ def report_page(
 
     Args:
         title: Title of the page.
-        notes: List of sentences to show first.
+        notes: List of sentences to show below the title.
         tables: List of `ReportTable`.
-        pictures: List of pairs of a `Picture` and the path of its file.
+        pictures: List of pairs of a `Picture` and the path of its PNG file.
         last: `ReportTable` to show last.
     """
     root = ElementTree.Element("html", lang="en")

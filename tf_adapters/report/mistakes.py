@@ -1,4 +1,4 @@
-"""Tables of wrong predictions, with their texts."""
+"""Makes tables of wrong predictions and of the texts they are for."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ _FORMULA, _STRIPPED = ("=", "+", "-", "@"), "\t\r\n "
 def table_of_mistakes(
     run: RunFiles, mistakes: Sequence[Any], columns: Sequence[str]
 ) -> ReportTable:
-    """Returns a `ReportTable` of mistakes in the given order, with their texts.
+    """Returns a `ReportTable` of wrong predictions, in the given order.
+
+    The texts of each row of the data are added, if they were found.
 
     Args:
         run: `RunFiles`.
-        mistakes: List of lists, which start with the number of the row.
-        columns: Names of the columns after the number of the row.
+        mistakes: List with a list for each mistake. The first entry is the
+            index of the row in the data, the others belong to `columns`.
+        columns: Names of the columns after the index and the texts.
     """
     texts = text_columns(run)
     rows = [[m[0], *texts_of(run, m[0]), *m[1:]] for m in mistakes]
@@ -39,14 +42,21 @@ def table_of_mistakes(
 
 
 def text_columns(run: RunFiles) -> tuple[Any, ...]:
-    """Returns the names of the text columns, or `()` if rows were not found."""
+    """Returns the names of the text columns in a table of mistakes.
+
+    They are `()` if the run's data were not found.
+    """
     if run.rows is None:
         return ()
     return run.fields if len(run.fields) > 1 else ("text",)
 
 
 def texts_of(run: RunFiles, row: int) -> list[Any]:
-    """Returns the texts of a row; the words in a list are joined by spaces."""
+    """Returns a list of the texts of the row with the index `row`.
+
+    The words in a list are joined by spaces. The list is empty if the run's
+    data were not found.
+    """
     if run.rows is None:
         return []
     return [_plain(run.rows[row][field]) for field in run.fields]
@@ -57,7 +67,7 @@ def _plain(value: Any) -> str:
 
 
 def write_mistakes(table: ReportTable, path: Path) -> None:
-    """Writes a table as CSV in which no text is a formula of a spreadsheet."""
+    """Writes a table as CSV. Spreadsheets do not read its texts as formulas."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(table.header)
@@ -65,7 +75,10 @@ def write_mistakes(table: ReportTable, path: Path) -> None:
 
 
 def _harmless(value: Any) -> Any:
-    """Returns a cell, with `'` before a text that looks like a formula."""
+    """Returns the value to write for a cell.
+
+    A text that a spreadsheet would read as a formula gets a leading `'`.
+    """
     if value is None:
         return ""
     if isinstance(value, numbers.Real):

@@ -23,7 +23,7 @@ def numbers_content(run: RunFiles) -> ReportContent:
     """Returns the `ReportContent` of a run's predictions.
 
     Args:
-        run: `RunFiles`. Its predictions are numbers.
+        run: `RunFiles` of a regression run. Its predictions are numbers.
     """
     right, predicted = (
         np.asarray(run.stored.compared[key], "float64")

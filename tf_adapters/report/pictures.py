@@ -1,4 +1,4 @@
-"""The pictures of a report. Each function returns a Matplotlib figure."""
+"""Draws the pictures of a report. Each function returns a Matplotlib figure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# In a larger matrix, numbers in the cells would be unreadable.
+# Largest number of classes for which the cells of a confusion matrix have
+# readable numbers.
 _MOST_WITH_NUMBERS = 15
 _LONGEST_NAME = 18
 
@@ -22,13 +23,13 @@ _LONGEST_NAME = 18
 def draw_confusion(matrix: Any, totals: int, names: list[str]) -> Figure:
     """Draws a confusion matrix.
 
-    Cells are shaded by their share of all examples of the right class.
+    Cells are shaded by their share of all examples of the true class.
 
     Args:
-        matrix: Integer array of counts, `(right class, predicted class)`.
-        totals: Number of examples of each right class, including those that
-            were predicted as a class outside the picture.
-        names: Class names.
+        matrix: Integer array of counts, `(true class, predicted class)`.
+        totals: Integer array `(true class,)` with the number of examples,
+            including those predicted as a class that the picture leaves out.
+        names: Names of the classes in the picture.
     """
     size = 1.9 + max(0.42 * len(names), 1.2)
     figure, ((axes,),) = drawing.make_figure(width=size + 0.6, height=size)
@@ -61,7 +62,7 @@ def _cut(name: str) -> str:
 
 
 def draw_calibration(found: Any) -> Figure:
-    """Draws a reliability diagram, and below it the counts of its bins.
+    """Draws a reliability diagram, and bars with the counts of its bins below.
 
     Args:
         found: `Reliability`.
@@ -93,11 +94,11 @@ def draw_calibration(found: Any) -> Figure:
 
 
 def draw_scatter(right: Any, predicted: Any) -> Figure:
-    """Draws a scatter plot of predicted numbers against the right numbers.
+    """Draws a scatter plot of predicted numbers against the true numbers.
 
     Args:
-        right: Float array `(examples,)`.
-        predicted: Float array `(examples,)`.
+        right: True numbers, float array `(examples,)`.
+        predicted: Predicted numbers, float array `(examples,)`.
     """
     figure, ((axes,),) = drawing.make_figure(width=4.2, height=3.8)
     ends = [
@@ -113,10 +114,11 @@ def draw_scatter(right: Any, predicted: Any) -> Figure:
 
 
 def draw_entities(rows: Sequence[Any]) -> Figure:
-    """Draws precision, recall and F1 of each kind of entity.
+    """Draws bars of precision, recall and F1 for each kind of entity.
 
     Args:
-        rows: List of lists: kind, count, precision, recall and F1.
+        rows: List with a list for each kind of entity: its name, number of
+            entities, precision, recall and F1.
     """
     figure, ((axes,),) = drawing.make_figure(width=3 + 0.6 * len(rows))
     series = [
@@ -137,9 +139,10 @@ def draw_curves(
     """Draws the losses and the validation metrics over training steps.
 
     Args:
-        losses: Dict from a name to a list of pairs of step and loss.
-        metrics: Dict from a name to a list of pairs of step and metric.
-        kept: Step whose weights were kept, or `None`.
+        losses: Dict from the name of each line to a list of `(step, loss)`.
+        metrics: Dict from the name of each metric to a list of
+            `(step, value)`.
+        kept: Step whose weights the run kept, or `None`.
     """
     panels = [("loss", losses), ("on validation", metrics)]
     panels = [(name, lines) for name, lines in panels if lines]
@@ -153,7 +156,7 @@ def draw_curves(
             )
         if kept is not None:
             axis.axvline(kept, color="#888888", linestyle=":", label="kept")
-        # Set the limits, so that a single validation is in view too.
+        # Set the limits, so that a line with a single point is in view too.
         axis.set_xlim(
             0, 1.04 * max(x for some in lines.values() for x, _ in some)
         )

@@ -19,7 +19,8 @@ def ranks_content(run: RunFiles) -> ReportContent:
     """Returns the `ReportContent` of a run's predictions.
 
     Args:
-        run: `RunFiles`. Its predictions are the ranks of the right texts.
+        run: `RunFiles` of a run that ranks texts. Each prediction is the rank
+            of the right text for an anchor, from 1.
     """
     ranks = np.asarray(run.stored.compared["predicted"])
     table, _ = scores.table_of_scores(run, None, "", ("recall_at_5",))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tf_adapters.tasks.task import Task
 
 
-# By default, the report covers the first of these splits with predictions.
+# By default, the report is about the first of these that has predictions.
 _PREFERRED = ("test", "validation")
 
 
@@ -37,11 +37,12 @@ class RunFiles:
     Attributes:
         folder: Path of the run folder.
         result: Dict with the content of `result.json`.
-        records: List of dicts with the content of `metrics.jsonl`.
-        head: Dict with the settings of the trained head.
+        records: List of dicts, the lines of `metrics.jsonl`.
+        head: Dict with the settings of the trained head. Empty if the run has
+            no adapter.
         split: Name of the split, or `None` if no predictions are stored.
         stored: `Predictions` for the split, or `None`.
-        fields: Names of the texts in a row, or `()` if `rows` is `None`.
+        fields: Names of a row's text fields, or `()` if `rows` is `None`.
         rows: Rows of the split, or `None` if they were not found.
         lacks_rows: Message that says why rows were not found, or "".
     """
@@ -59,9 +60,10 @@ class RunFiles:
 
     @property
     def metrics(self) -> Any:
-        """Dict of the split's metrics in the result.
+        """Dict of the split's metrics in `result`.
 
-        If the result has none, these are the metrics on validation.
+        If `result` has no metrics of the split, these are the validation
+        metrics.
         """
         part = self.result
         if self.split and self.split.startswith("transfer/"):
@@ -70,12 +72,12 @@ class RunFiles:
         return part.get(name) or self.result.get("validation", {})
 
     def label_names(self, count: int) -> list[str]:
-        """Returns a list of class names.
+        """Returns a list of the run's class names in the order of their ids.
 
         If no file of the run has class names, the names are numbers from 0.
 
         Args:
-            count: Number of classes.
+            count: Number of classes, used if there are no names.
         """
         stored = self.stored.labels if self.stored else None
         names = stored or self.head.get("labels") or ()
@@ -83,7 +85,7 @@ class RunFiles:
 
 
 def read_run(folder: Any, split: str | None = None) -> "RunFiles":
-    """Returns the `RunFiles` of a finished run, without rows.
+    """Reads a finished run's files; returns `RunFiles` without the data's rows.
 
     Args:
         folder: Path of the run folder.
@@ -130,7 +132,7 @@ def _result(folder: Path) -> Any:
 
 
 def _head(folder: Path) -> dict[Any, Any]:
-    """Returns a dict of the head's settings, empty if there is no adapter."""
+    """Returns a dict of the head's settings. Empty if there is no adapter."""
     if not (folder / "adapter").is_dir():
         return {}
     config = adapter_folder.read_adapter_config(folder / "adapter")
@@ -138,10 +140,10 @@ def _head(folder: Path) -> dict[Any, Any]:
 
 
 def _records(folder: Path, result: dict[str, Any]) -> list[Any]:
-    """Returns the records that the run logged.
+    """Returns the records in the run's log as a list of dicts.
 
     Tasks that trained together share a log, with metrics named
-    `<task>/<metric>`. For such a run, only the task's own metrics are returned.
+    `<task>/<metric>`. For such a run, keeps only the task's own metrics.
     """
     together = "trained_with" in result
     path = (folder.parent if together else folder) / "metrics.jsonl"
@@ -169,10 +171,11 @@ def _own(record: dict[str, Any], task: "Task") -> dict[str, Any]:
 def with_rows(
     run: RunFiles, data_dir: "str | os.PathLike[str] | None" = None
 ) -> "RunFiles":
-    """Returns `RunFiles` with the rows of its split, if they can be found.
+    """Returns a copy of `run` with the rows of its split, if they can be found.
 
-    The rows are read again as the run read them. If they differ from the run's
-    rows, they are left out, and `lacks_rows` says why.
+    The rows are read again from the data, with the run's settings. If they are
+    missing or differ from the run's rows, `rows` stays `None`, and `lacks_rows`
+    says why.
 
     Args:
         run: `RunFiles`.
@@ -201,7 +204,10 @@ def with_rows(
 def _read_rows(
     run: "RunFiles", data_dir: "str | os.PathLike[str] | None"
 ) -> tuple[tuple[str, ...], Any]:
-    """Returns the names of the texts in a row, and the rows of the split."""
+    """Reads the data of a run's split.
+
+    Returns the names of the text fields, and the rows.
+    """
     layer = resolve.load_for_one_machine(run.folder / "config.yaml")
     config = resolve.resolve_config(layer)
     if data_dir is not None:

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from tf_adapters.report.run_files import RunFiles
 
 
-# Dict from the kind of a row's label to a function, see `OutputKind`.
+# Maps the kind of label that a row has (see `OutputKind`) to the function that
+# makes the report.
 _FINDERS = {
     "class": classes.classes_content,
     "classes": several_classes.several_classes_content,
@@ -64,19 +65,20 @@ def write_report(
     split: str | None = None,
     data_dir: str | Path | None = None,
 ) -> dict[str, Path]:
-    """Writes `report/` in a run folder: HTML, CSV and pictures.
+    """Writes the folder `report/` in a run folder: HTML, CSV and pictures.
 
     Args:
         model_dir: Path of a finished run's folder.
         split: Name of a split, or `transfer/<language>`. Default: `test`, or
             `validation` if the run has no predictions for `test`.
-        data_dir: Folder with the task's data, to read the texts of mistakes
-            from, if the folder has moved. Default: the folder in the run's
-            configuration.
+        data_dir: Folder with the task's data, if it has moved. The texts of
+            wrong predictions are read from it. Default: the folder in the
+            run's configuration.
 
     Returns:
-        Dict from `report`, `errors` and the names of the pictures to paths.
-        Without Matplotlib there are no pictures, and a line is printed.
+        Dict from `"report"`, `"errors"` and the names of the pictures to the
+        paths of the files. If there are no predictions, `"errors"` is left
+        out. Without Matplotlib there are no pictures, and a line is printed.
 
     Raises:
         ConfigError: If there is no finished run, there are no predictions for
@@ -99,7 +101,7 @@ def write_report(
 def describe(model_dir: str | Path, split: str | None = None) -> str:
     """Returns the main tables of a report as plain text.
 
-    These are the scores, the calibration and, depending on the task, the
+    The tables have the scores, the calibration and, depending on the task, the
     confusion matrix and the scores of each class.
 
     Args:
@@ -142,7 +144,7 @@ def _find(run: RunFiles) -> Any:
 
 
 def _results(run: RunFiles) -> ReportTable:
-    """Returns a table of the metrics in the result."""
+    """Returns a table of a run's validation and test metrics."""
     parts = {k: v for k, v in run.result.items() if k in ("validation", "test")}
     rows = [
         [split, name, float(value)]
@@ -159,7 +161,10 @@ def _title(run: RunFiles) -> Any:
 
 
 def _title_of_page(run: RunFiles) -> str:
-    """Returns the title, with the folder's name if the task's is different."""
+    """Returns the page's title.
+
+    The title has the run folder's name, unless this is the task's name.
+    """
     folder = run.folder.resolve().name
     title = _title(run)
     return title if folder == run.result["task"] else f"{title} ({folder})"
@@ -193,7 +198,7 @@ def _draw(pictures: Any, folder: Path) -> tuple[Any, ...]:
 
     Returns:
         List of pairs of a `Picture` and the path of its file, and a list of
-        notes, which says why there are no pictures.
+        notes. Without Matplotlib, the first list is empty, and a note says so.
     """
     drawn = []
     for picture in pictures:
@@ -209,7 +214,7 @@ def _draw(pictures: Any, folder: Path) -> tuple[Any, ...]:
 
 
 def _surest(errors: Any) -> Any:
-    """Returns a table of the first mistakes, which the page shows."""
+    """Returns a table of the first rows of `errors`, to show on the page."""
     count = len(errors.rows)
     note = f"{min(count, _MOST_MISTAKES)} of {count:,}, all in errors.csv. "
     return dataclasses.replace(

@@ -22,19 +22,19 @@ THIS_RUN = "this run"
 def table_of_scores(
     run: RunFiles, simplest: Any, name: str, more: Any = ()
 ) -> tuple[ReportTable, str]:
-    """Returns the scores of a run and of a trivial prediction.
+    """Compares a run's metrics with a trivial prediction's, in a table.
 
     Args:
         run: `RunFiles`.
-        simplest: Trivial prediction with an entry for each row, such as the
-            most frequent class, or `None` to leave it out.
-        name: Name of the trivial prediction.
+        simplest: Trivial prediction: a list with an entry for each row, such as
+            the most frequent class. `None` leaves it out.
+        name: Name of the trivial prediction, to show in the table.
         more: Names of metrics to add to those in the run's result, if the head
             has them. Default: none.
 
     Returns:
-        `ReportTable`, and a note if the run is no better than the trivial
-        prediction in some metric, or "".
+        `ReportTable`, and a string: a note that names the metrics in which the
+        run is not better than the trivial prediction, or "".
     """
     names = [n for n in run.metrics if n not in ("loss", "split")]
     known = KINDS[run.stored.head].metrics
@@ -52,7 +52,15 @@ def table_of_scores(
 
 
 def _verdict(own: Any, other: Any, name: str) -> str:
-    """Returns a note if a metric is no better than the trivial one's, or ""."""
+    """Returns a note that names the metrics in which a run is not better.
+
+    Returns "" if the run is better in all metrics.
+
+    Args:
+        own: Dict of the run's metrics.
+        other: Dict of the trivial prediction's metrics.
+        name: Name of the trivial prediction.
+    """
     lower = [n for n in own if own[n] <= other[n]]
     if not lower:
         return ""
@@ -69,14 +77,16 @@ def _in_words(metric: str) -> str:
 def calibration_of(
     right: Any, probabilities: Any, what: str, temperature: float = 1.0
 ) -> tuple[Any, ...]:
-    """Returns the table and the picture of a calibration, each in a list.
+    """Returns a table of the calibration error, and a reliability diagram.
+
+    They are a list with a `ReportTable` and a list with a `Picture`.
 
     Args:
         right: Booleans: whether each prediction is right.
         probabilities: Probability of each prediction, or `None` if none were
             stored. Then both lists are empty.
         what: Plural noun for the predictions, such as "answers".
-        temperature: Temperature of the head. Default: 1.
+        temperature: Temperature of the head, to show in a note. Default: 1.
     """
     if probabilities is None:
         return [], []

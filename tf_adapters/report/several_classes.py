@@ -21,7 +21,8 @@ def several_classes_content(run: RunFiles) -> ReportContent:
     """Returns the `ReportContent` of a run's predictions.
 
     Args:
-        run: `RunFiles`. Its predictions are 0 or 1 for each class.
+        run: `RunFiles` of a multi-label run. Each prediction is a list with 0
+            or 1 for each class.
     """
     compared = run.stored.compared
     right, predicted = (
@@ -68,10 +69,10 @@ def _mistakes(
     names: list[str],
     probabilities: Any,
 ) -> ReportTable:
-    """Returns a table of the rows with a wrong class.
+    """Returns a table of the rows with a class that is wrong or missing.
 
-    The rows are sorted by their most probable wrong decision, the highest
-    probability first.
+    Rows are sorted by the probability of their most probable wrong decision
+    about a class, the highest probability first.
     """
     rows = []
     for i in np.flatnonzero((right != predicted).any(axis=1)):

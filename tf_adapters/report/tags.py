@@ -26,7 +26,8 @@ def tags_content(run: RunFiles) -> ReportContent:
     """Returns the `ReportContent` of a run's predictions.
 
     Args:
-        run: `RunFiles`. Its predictions are the class names of words.
+        run: `RunFiles` of a tagging run. Each prediction is a list with a tag
+            for each word.
     """
     compared = run.stored.compared
     words = _words(compared)
@@ -61,8 +62,11 @@ def tags_content(run: RunFiles) -> ReportContent:
 def _words(compared: dict[str, Any]) -> list[tuple[int, int, Any, Any, None]]:
     """Returns a list with a tuple for each word that has a tag.
 
-    The tuple has the row, the word's position, the right tag, the predicted
-    tag, and the probability or `None`.
+    The tuple has the index of the row, the position of the word, the true tag,
+    the predicted tag, and the predicted tag's probability or `None`.
+
+    Args:
+        compared: Dict of lists with one entry per row; see `Head.compare`.
     """
     rows = zip(compared["target"], compared["predicted"], strict=True)
     sureness = compared.get("probabilities") or itertools.repeat(None)
@@ -77,18 +81,24 @@ def _words(compared: dict[str, Any]) -> list[tuple[int, int, Any, Any, None]]:
 
 
 def _names(run: RunFiles, *tags: Any) -> list[str]:
-    """Returns the tags in the head's order.
+    """Returns a list of all tags, in the order of the head's class ids.
 
-    Older files do not store this order. For these, sorts the tags that occur.
+    Older files do not store the tags. For these, returns a sorted list of the
+    tags that occur in `tags`, which are lists of tags.
     """
     names = run.label_names(0)
     return names or sorted(set().union(*tags))
 
 
 def _entities(compared: dict[str, Any], names: list[str]) -> tuple[Any, ...]:
-    """Returns two lists: one with a table of entities, one with a picture.
+    """Returns a table and a picture of the scores of each kind of entity.
 
-    The lists are empty if the tags do not mark entities.
+    They are a list with a `ReportTable` and a list with a `Picture`. Both lists
+    are empty if the tags do not mark entities.
+
+    Args:
+        compared: Dict of lists with one entry per row; see `Head.compare`.
+        names: List of all tags.
     """
     parts = [part for row in labeled_parts(compared) for part in row]
     right, predicted = ([part[side] for part in parts] for side in (0, 1))
@@ -127,7 +137,7 @@ def _count(right: Any, predicted: Any) -> int:
 
 def _mistakes(run: RunFiles, words: Any) -> ReportTable:
     wrong = [word for word in words if word[2] != word[3]]
-    # Highest probability first. Without probabilities, keep the order.
+    # Highest probability first. Without probabilities, keep the data's order.
     wrong.sort(key=lambda word: -(word[4] or 0))
     rows = [
         [row, _word(run, row, place), tag, other, probability]

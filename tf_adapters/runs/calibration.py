@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def check_calibration(head: Head, settings: dict[str, Any] | None) -> None:
-    """Raises an error if `train.calibrate` does not suit a run.
+    """Raises an error if a run cannot use the setting `train.calibrate`.
 
     Args:
         head: `Head` of the run.
@@ -39,7 +39,7 @@ def check_calibration(head: Head, settings: dict[str, Any] | None) -> None:
 
 
 def calibrate(experiment: Experiment, validation: Any) -> Any:
-    """Fits the head's temperature and returns the new predictions.
+    """Fits the head's temperature and returns predictions that use it.
 
     Args:
         experiment: `Experiment` with the best weights. The head of its model
@@ -47,7 +47,8 @@ def calibrate(experiment: Experiment, validation: Any) -> Any:
         validation: `Examples` of the validation split.
 
     Returns:
-        The predictions for the validation split, from the new head's `compare`.
+        Predictions and labels of the validation split: the dict of lists that
+        the new head's `compare` returned.
     """
     outputs = experiment.trainer.predict(validation)
     head = experiment.model.head

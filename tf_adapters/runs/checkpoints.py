@@ -40,7 +40,7 @@ class Checkpoint:
     Attributes:
         step: Number of finished training steps.
         tensors: Dict from name to array.
-        state: Dict of plain values.
+        state: Dict of values that can be stored as JSON.
     """
 
     step: int
@@ -64,7 +64,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     try:
         _write_files(path, checkpoint)
     except OSError:
-        # A partial checkpoint would only fill the disk further.
+        # The disk may be full, and a partial checkpoint is of no use.
         shutil.rmtree(path, ignore_errors=True)
         raise
     for old in set(_folders(folder)) - set(_kept(folder, checkpoint.step)):
@@ -72,10 +72,10 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
 
 
 def _kept(folder: Path, step: int) -> list[Any]:
-    """Returns the folders of the newest complete checkpoints up to a step.
+    """Returns the folders of the two newest complete checkpoints up to a step.
 
-    Checkpoints of later steps are excluded: the run resumed before them because
-    they were incomplete or damaged.
+    Checkpoints of later steps are excluded: they were incomplete or damaged, so
+    the run resumed from an earlier step.
     """
     whole = [p for p in _folders(folder) if (p / _STATE).exists()]
     return [p for p in whole if int(p.name) <= step][:_KEPT]
@@ -97,7 +97,11 @@ def _write_files(path: Path, checkpoint: Any) -> None:
 
 
 def _hash_of(state: dict[str, Any]) -> str:
-    """Returns a hash of the state that survives a round trip through JSON."""
+    """Returns a hash of the content of `state.json`.
+
+    It is a hash of JSON text, so it is the same before the content is written
+    and after it is read.
+    """
     return hashlib.sha256(json.dumps(state).encode()).hexdigest()
 
 
@@ -118,7 +122,7 @@ def _sync_folder(path: Path) -> None:
 
 
 def _folders(folder: Path) -> list[Any]:
-    """Returns the folders of all checkpoints, newest first."""
+    """Returns the folders of all checkpoints in `folder`, newest first."""
     if not Path(folder).is_dir():
         return []
     found = [p for p in Path(folder).iterdir() if p.name.isdecimal()]
@@ -135,8 +139,8 @@ def newest_checkpoint(
 
     Args:
         folder: Path of the folder with the run's checkpoints.
-        needs: Dict from name to type, for each value that the state must hold.
-            Default: no value is required.
+        needs: Dict of the values that `Checkpoint.state` must have, from name
+            to type. Default: no value is required.
     """
     for path in _folders(folder):
         try:
@@ -154,7 +158,7 @@ def newest_checkpoint(
 def _read(path: Path, needs: Any) -> "Checkpoint":
     state = read_json(path / _STATE)
     _check_state(state, int(path.name), needs)
-    # The checkpoint of a whole encoder takes gigabytes.
+    # The checkpoint of a run that trains the whole encoder takes gigabytes.
     content = read_file(path / _TENSORS, largest=1 << 40)
     if hashlib.sha256(content).hexdigest() != state["sha256"]:
         raise UserError(f"{_TENSORS} has changed since it was written")
@@ -168,7 +172,8 @@ def _read(path: Path, needs: Any) -> "Checkpoint":
 def _check_state(state: dict[str, Any], step: int, needs: Any) -> None:
     """Raises an error if a `state.json` is incomplete or was changed.
 
-    Version 0.1.0 did not store a hash of the state itself.
+    The hash of the content of `state.json` may be missing, because version
+    0.1.0 did not store it.
     """
     if not isinstance(state, dict) or not _KEYS <= state.keys() <= _ALL_KEYS:
         raise UserError(f"{_STATE} does not have the values {sorted(_KEYS)}")

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def check_labels(head: Head | None, task: Task, adapter: Any) -> None:
-    """Raises an `AdapterError` if an adapter was trained on another task.
+    """Raises an `AdapterError` if an adapter's head does not fit a task.
+
+    The kind of head must be the same. So must the class names, unless the task
+    takes its class names from the data.
 
     Args:
         head: `Head` of the adapter, or `None`.
@@ -48,7 +51,10 @@ def check_labels(head: Head | None, task: Task, adapter: Any) -> None:
 
 
 def check_windows(windows: int, task: Task) -> None:
-    """Raises a `UserError` if `data.windows` does not fit the task."""
+    """Raises a `UserError` if a task cannot use the setting `data.windows`.
+
+    `windows` is the largest number of inputs into which a long text is split.
+    """
     if windows == 1:
         return
     check_pools_windows(heads.HEADS[task.head], task.head)
@@ -61,7 +67,10 @@ def check_windows(windows: int, task: Task) -> None:
 
 
 def check_length(max_length: int, encoder: Any, name: str) -> None:
-    """Raises a `ConfigError` if an encoder cannot read `data.max_length`."""
+    """Raises a `ConfigError` if `max_length` exceeds an encoder's positions.
+
+    `name` is the name of the encoder, for the message.
+    """
     longest = getattr(encoder.backbone, "max_sequence_length", None)
     if longest is not None and max_length > longest:
         raise ConfigError(
@@ -83,6 +92,7 @@ def check_languages(named: Any, evaluated: Any, task: Task) -> None:
     """
     names = task.languages.names if task.languages else ()
     for language in set(named) - set(evaluated):
-        # Treebank folders have names like `en_ewt`. YAML reads `no` as false.
+        # Treebank folders have names like `en_ewt`. `language` may not be a
+        # string: YAML reads `no`, the code of Norwegian, as false.
         code = str(language).partition("_")[0]
         check_known("language of `language_adapters`", code, names, ConfigError)

@@ -23,14 +23,19 @@ if TYPE_CHECKING:
 
 
 CHECKPOINTS = "checkpoints"
-# The configuration that the user asked for, if the run's config.yaml differs.
+# File with the configuration that the user asked for. It is written only if the
+# run's config.yaml differs from it.
 DECLARED = "declared.yaml"
-# Values that a checkpoint's state needs for a run to resume, and their types.
+# Names and types of the values without which a checkpoint cannot be resumed.
 _NEEDED_TO_RESUME = {"data_fingerprint": dict, "log_lines": int}
 
 
 def _differences(folder: Path, config: Config) -> list[Any]:
-    """Compares a folder's run with `config`; returns a line per difference."""
+    """Compares the configuration of the run in `folder` with `config`.
+
+    Returns a list of lines, one for each setting that differs. The list is
+    empty if the folder holds no run.
+    """
     theirs = declared_config(folder)
     if theirs is None:
         return []
@@ -56,8 +61,8 @@ def of_stopped_command(
 ) -> Checkpoint | None:
     """Returns the `Checkpoint` of a stopped --overwrite command, or `None`.
 
-    The same command resumes from this checkpoint and does not start over.
-    Otherwise a scheduler that blindly restarts the command would never finish.
+    If the same command is given again, it resumes from this checkpoint.
+    Otherwise a scheduler that restarts the command would always start over.
 
     Args:
         folder: Path of the run folder.
@@ -165,7 +170,10 @@ def find_checkpoint(
 
 
 def _changed(checkpoint: Any, data_fingerprint: Any, frozen: Any) -> str:
-    """Returns a text that says what changed since a checkpoint, or ""."""
+    """Names what changed since a checkpoint: the data, frozen weights or both.
+
+    Returns a string for an error message, or "" if nothing changed.
+    """
     state = checkpoint.state
     names = []
     if state["data_fingerprint"] != data_fingerprint:
@@ -183,7 +191,11 @@ def _changed(checkpoint: Any, data_fingerprint: Any, frozen: Any) -> str:
 def _check_may_train(
     folder: Path, config: Config, data_fingerprint: Any
 ) -> None:
-    """Raises an error if a folder has another run, or this run is finished."""
+    """Raises an error unless the run of `config` may train in a folder.
+
+    It may not if the folder holds a run with another configuration, or if this
+    run is already finished.
+    """
     differences = _differences(folder, config)
     if differences and _has_work(folder):
         raise ConfigError(
@@ -201,12 +213,13 @@ def _check_may_train(
 
 
 def _has_work(folder: Path) -> bool:
-    """Returns whether a run left anything that is worth keeping.
+    """Returns whether a run folder has anything that is worth keeping.
 
     A run that failed before its first step, for example because of a wrong
-    setting, left nothing.
+    setting, leaves nothing worth keeping.
     """
-    # Look for files: removing them at an address may leave empty folders.
+    # Look for files, not folders: on remote file systems, empty folders may
+    # remain after their files were removed.
     left = [folder / "result.json", folder / "metrics.jsonl"]
     left += [*folder.glob("adapter/*"), *folder.glob("checkpoints/*/*")]
     return any(path.is_file() and path.stat().st_size > 0 for path in left)
@@ -217,7 +230,7 @@ def _flat(config: Config) -> dict[str, Any]:
 
 
 def folder_of_task(folder: Path, task: Any) -> Path:
-    """Returns a task's own run folder.
+    """Returns the run folder that holds a task's adapter.
 
     Args:
         folder: Path of a run folder.

@@ -44,11 +44,12 @@ class Experiment:
         task: `Task` with resolved labels.
         adapter: Path of a trained adapter folder to load. Default: `None`,
             which creates a new model.
-        sibling: `Experiment` with which to share an encoder, or `None`
-            (default).
-        train_rows: Training rows, from which a new head may take statistics,
+        sibling: Another `Experiment`, whose encoder is shared, or `None`
+            (default), which loads the encoder.
+        train_rows: Training rows, from which a new head may compute statistics,
             or `None` (default).
-        strategy: `tf.distribute.Strategy`. Default: as the configuration says.
+        strategy: `tf.distribute.Strategy`. Default: the strategy that the
+            configuration names.
     """
 
     def __init__(
@@ -103,9 +104,9 @@ class Experiment:
         }
 
     def _load_model(self, adapter: Any) -> AdapterModel:
-        """Returns the model in an adapter folder."""
+        """Loads the model from an adapter folder, for this run's task."""
         hub_members.check_are_here(self.config)
-        # If the adapter below has moved, loading finds it by itself.
+        # If the folder of the adapter below has moved, `load_adapter` finds it.
         below = self.config.stack_on
         is_there = below and stored_adapter.find_stored(below).path.is_dir()
         model = saving.load_adapter(
@@ -122,13 +123,16 @@ class Experiment:
         return model
 
     def _with_settings(self, head: Any) -> Head:
-        """Returns a trained head with this run's inference settings."""
+        """Returns a copy of a trained head with this run's inference settings.
+
+        Settings that matter only in training keep their stored values.
+        """
         settings = head_settings(self.config, self.task)
         own = {k: v for k, v in settings.items() if k in head.at_inference}
         return heads.from_config({**heads.to_config(head), **own})
 
     def _make_model(self, train_rows: list[dict[str, Any]] | None) -> Any:
-        """Returns a new model, on top of other adapters if any are named."""
+        """Returns a new model with the method and adapters of this run."""
         method, options = self.config.method, self._model_options
         head = self._make_head(train_rows)
         if self.config.stack_on:
@@ -162,10 +166,10 @@ class Experiment:
         )
 
     def _trained(self) -> Any:
-        """Returns a dict from names to the variables to train.
+        """Returns the variables to train, in a dict keyed by variable name.
 
-        Pretraining with `pretrain.adapters_only` trains the adapters alone.
-        Any other run trains everything that the model declares.
+        Pretraining with `pretrain.adapters_only` trains only the adapters. Any
+        other run trains all of the model's `trained_variables`.
         """
         trained = self.model.trained_variables()
         settings = self.config.pretrain
@@ -201,7 +205,11 @@ class Experiment:
     def examples_by_split(
         self, rows: dict[str, list[dict[str, Any]]]
     ) -> dict[str, Examples]:
-        """Encodes a dict from split to rows; returns a dict of `Examples`."""
+        """Encodes the rows of each split; returns `Examples` by split.
+
+        Args:
+            rows: Dict from split to labeled rows.
+        """
         return {split: self.examples(rows[split]) for split in rows}
 
     def transfer(
@@ -231,7 +239,11 @@ class Experiment:
         return zero_shot_transfer.summarize(self.task, metrics)
 
     def _stack_on(self, language: Any) -> None:
-        """Puts the language's adapter, if any, below the trained adapter."""
+        """Puts the adapter of a language below the trained adapter.
+
+        If `language` has no adapter, puts the adapter `stack_on` there. Does
+        nothing if the run has no language adapters.
+        """
         adapters = self.config.language_adapters
         if adapters:
             own = adapters.get(language, self.config.stack_on)
@@ -245,7 +257,7 @@ class Experiment:
 
 
 def head_settings(config: Config, task: Task) -> dict[Any, Any]:
-    """Returns a dict of the head's fields that a configuration sets."""
+    """Returns a dict from names of the head's fields to configured values."""
     known = {
         "stride": config.data.doc_stride,
         "windows": config.data.windows,
@@ -263,7 +275,8 @@ def head_settings(config: Config, task: Task) -> dict[Any, Any]:
 
 
 def _make_deterministic(config: Config) -> None:
-    # On CPUs, runs are reproducible without this. It would take 10% more time.
+    # On CPUs, runs are reproducible without this, and it would make them 10%
+    # slower.
     gpus = tf.config.list_physical_devices("GPU")
     if config.train.deterministic and gpus:
         tf.config.experimental.enable_op_determinism()

@@ -39,7 +39,7 @@ def load_finished_run(
     Args:
         config: `Config` of the run.
         task: `Task` that the configuration names. For a pretraining run, the
-            task of predicting hidden tokens is used instead.
+            task of predicting masked tokens is used instead.
         model_dir: Path of the run folder.
 
     Raises:
@@ -58,9 +58,10 @@ def load_finished_run(
 def load_to_export(
     config: Config, model_dir: str | os.PathLike[str]
 ) -> Experiment:
-    """Returns an `Experiment` to export a run from, without loading its data.
+    """Loads a run for export. Returns an `Experiment`.
 
-    The model is on one device. The class names come from the adapter.
+    The run's data are not read: the class names come from the adapter. The
+    model is on one device.
 
     Args:
         config: `Config` of the run.
@@ -77,16 +78,16 @@ def evaluate_run(
 ) -> dict[Any, Any]:
     """Evaluates a run's adapter on the validation and test splits.
 
-    If the run was trained with these settings and data, predictions that its
-    folder lacks are stored in it.
+    If the run was trained with these settings and data, and its folder lacks
+    some of the predictions, they are stored there.
 
     Args:
         config: `Config`.
         model_dir: Path of the run folder.
 
     Returns:
-        Dict from split to metrics. With `data.eval_languages`, a dict with
-        only `transfer`, the summary over these languages.
+        Dict from split to a dict of metrics. If `data.eval_languages` is set,
+        the only key is `"transfer"`, with the summary over these languages.
     """
     task = task_data.get_task(config)
     languages = zero_shot_transfer.load_languages(task, config.data)
@@ -113,7 +114,11 @@ def _complete(
     head: Any,
     compared: dict[str, Any],
 ) -> None:
-    """Stores predictions that a run lacks; logs a warning if it cannot."""
+    """Stores a split's predictions if the run folder lacks some of them.
+
+    `compared` has the predictions and labels from `head.compare`. If they
+    cannot be stored, logs a warning.
+    """
     try:
         predictions.complete_predictions(model_dir, split, head, compared)
     except (OSError, DataError) as error:
@@ -125,7 +130,10 @@ def _is_own(
     model_dir: str | os.PathLike[str],
     rows: dict[str, list[dict[str, Any]]],
 ) -> bool:
-    """Returns whether a run finished with these settings and data."""
+    """Returns whether a folder's run finished with these settings and data.
+
+    `rows` is a dict from split to rows.
+    """
     try:
         fingerprints = sampling.fingerprints(rows)
         return bool(

@@ -1,8 +1,8 @@
-"""Computes a model's frozen first blocks once for all epochs.
+"""Caches the output of a model's frozen first blocks for all epochs.
 
-Where the first blocks hold nothing that trains and nothing random, each pass
-computes the same for an example. Their output is kept, and the steps start
-behind them.
+If the first blocks have no trained weights and no randomness, their output for
+an example is the same in each epoch. It is computed once and cached, and each
+step computes only the blocks after them.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from tf_adapters.data.examples import Examples
     from tf_adapters.training.trainer import Trainer
 
-# More than this, in bytes, is kept in a file.
+# Largest output, in bytes, that is cached in memory. Larger ones are in a file.
 IN_MEMORY = 2**30
 
 
 def cached(
     trainer: Trainer, examples: Examples, split: str, folder: Path
 ) -> Examples:
-    """Keeps what the frozen blocks compute, if that is worth it.
+    """Caches the output of the frozen first blocks, if that saves time.
 
     Args:
         trainer: `Trainer`.
         examples: `Examples` of the split.
         split: `"train"` or `"validation"`.
-        folder: Path of the run folder. A large output is kept in a file there,
-            which goes with the process.
+        folder: Path of the run folder. A large output is cached in a file
+            there, which is gone when the process ends.
 
     Returns:
-        `examples`, with `token_vectors` if they are kept.
+        `examples`, or a copy that has the cached output as `token_vectors`.
     """
     blocks = _num_blocks(trainer, examples, split)
     if not blocks:
@@ -70,7 +70,10 @@ def cached(
 
 
 def _num_blocks(trainer: Trainer, examples: Examples, split: str) -> int:
-    """Returns the number of blocks whose output is worth keeping."""
+    """Returns the number of first blocks to compute only once.
+
+    It is 0 if caching is off, cannot be used, or would not save time.
+    """
     settings = trainer.settings
     passes = max(settings.epochs, 2 if settings.min_steps else 1)
     if split == "validation" and settings.validate_every_steps:
@@ -79,7 +82,8 @@ def _num_blocks(trainer: Trainer, examples: Examples, split: str) -> int:
         settings.cache_frozen_blocks == "off"
         or passes < 2
         or not len(examples)
-        # The features of such examples differ between passes, or are nested.
+        # The features of masked examples differ in each epoch, and those of
+        # multiple choice are nested.
         or examples.masking is not None
         or examples.has_choices
         or not _is_on_one_host(trainer)
@@ -91,7 +95,7 @@ def _num_blocks(trainer: Trainer, examples: Examples, split: str) -> int:
 
 
 def _is_on_one_host(trainer: Trainer) -> bool:
-    """Whether the process that keeps the vectors feeds all devices."""
+    """Returns whether this process feeds all devices and none is a TPU."""
     strategy = trainer.strategy
     return workers.num_workers(strategy) == 1 and not distribution.is_tpu(
         strategy

@@ -1,8 +1,8 @@
 """Adapters on the Hub that a run's settings name.
 
 A run folder may come from somebody else, who chose these adapters. So they are
-not downloaded when the run is evaluated, used or exported. Adapters are read
-only if they are in the Hub's cache, or if the user's own command names them.
+not downloaded when the run is evaluated, used or exported. An adapter is read
+only if it is already in the Hub's cache, or if the user's own command names it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def fetch_named(layers: Sequence[Any]) -> None:
     """Downloads the Hub adapters that a command names.
 
     Args:
-        layers: List of nested dicts: the settings in the command.
+        layers: List of nested dicts with the settings that the command gives.
     """
     for layer in layers:
         for _, address in _addresses(layer):
@@ -65,7 +65,11 @@ def _adapters_of(method: Any) -> Any:
 
 
 def _addresses(settings: Any) -> list[tuple[str, Any]]:
-    """Returns pairs of a setting's key and a Hub address in its value."""
+    """Returns the Hub adapters that nested settings name.
+
+    They are a list of pairs of the setting's key, such as `stack_on`, and the
+    adapter's address on the Hub.
+    """
     flat = dataclass_config.flatten(settings)
     return [
         (key, value)

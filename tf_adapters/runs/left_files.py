@@ -17,7 +17,7 @@ ADAPTERS = ("adapter", "encoder")
 SNAPSHOTS = "snapshots"
 # The folder that `tf_adapters.report` writes.
 REPORT = "report"
-# The folder with the files of tables that were in memory.
+# The folder of files with the data of tables that were given in memory.
 TABLES = "tables"
 # Folders of an earlier run that a new run removes.
 _REMOVED = (
@@ -30,10 +30,10 @@ _REMOVED = (
 
 
 def check_folders(folder: Path, tasks: Sequence[str]) -> None:
-    """Raises an error if a subfolder that a run writes to is a link.
+    """Raises an error if a subfolder that a run writes to is a symbolic link.
 
     Args:
-        folder: Path of the run folder, which itself may be a link.
+        folder: Path of the run folder. It may itself be a link.
         tasks: Names of the tasks that the run trains together, each of which
             has a subfolder.
 
@@ -45,7 +45,10 @@ def check_folders(folder: Path, tasks: Sequence[str]) -> None:
 
 
 def check_is_a_runs(folder: Path) -> None:
-    """Raises a `ConfigError` if a run would remove files that no run wrote."""
+    """Raises a `ConfigError` if a run would remove files that no run wrote.
+
+    A subfolder such as `adapter` is not from a run if there is no config.yaml.
+    """
     if (folder / "config.yaml").exists():
         return
     for name in _REMOVED:
@@ -58,7 +61,7 @@ def check_is_a_runs(folder: Path) -> None:
 
 
 def remove_run(folder: Path) -> None:
-    """Removes the files of an earlier run, so that two runs never mix."""
+    """Removes an earlier run's files, so that two runs' files never mix."""
     # The log is last: while it exists, the folder still counts as a run.
     names = ("result.json", "error.txt", *_REMOVED, "metrics.jsonl")
     for name in names:
@@ -66,11 +69,11 @@ def remove_run(folder: Path) -> None:
 
 
 def remove_tables(folder: Path, paths: Iterable[Any]) -> None:
-    """Removes tables of an earlier run that the new run does not read.
+    """Removes an earlier run's data tables, unless the new run reads them.
 
     Args:
         folder: Path of the run folder.
-        paths: Paths of the tables that the new run reads, or `None`.
+        paths: Paths of the tables that the new run reads. Items may be `None`.
     """
     read = {Path(path).absolute() for path in paths if path}
     for path in (folder / TABLES).glob("*"):
@@ -81,8 +84,8 @@ def remove_tables(folder: Path, paths: Iterable[Any]) -> None:
 def remove_rests(folder: Path) -> None:
     """Removes partial files of a process that was killed while saving.
 
-    This includes a partly removed adapter folder. It no longer looks like an
-    adapter folder, so saving would refuse to replace it.
+    Also removes an adapter folder or encoder folder that has no configuration
+    file, because saving would refuse to replace it.
     """
     for partial in folder.glob(".*.partial"):
         own_files.remove(partial)

@@ -42,16 +42,17 @@ SEARCH = "search"
 
 @dataclasses.dataclass(frozen=True)
 class MergeSettings:
-    """How adapters are merged.
+    """Settings that say how adapters are merged.
 
     Attributes:
         how: See `merge_adapters`.
-        weights: Numbers, `None`, or `"search"`: see `search_weights`.
+        weights: A number for each adapter or `None` (see `merge_adapters`), or
+            `"search"` (see `search_weights`).
         head_of: Run folder of the adapter whose task, head and data are used.
             Default: the last adapter.
         rank: See `merge_adapters`.
-        texts: Number of training texts that `"matched_mean"` uses to match
-            units.
+        texts: Number of training texts with which `"matched_mean"` matches the
+            adapters' units.
         examples: Number of training examples that the search for weights uses.
         evaluations: How often the search evaluates the loss.
     """
@@ -66,12 +67,12 @@ class MergeSettings:
 
 
 class MergeTarget:
-    """The task, rows and encoder that the merged adapter is for.
+    """The task, data and encoder for which adapters are merged.
 
-    Several merges of the same adapters may share a target.
+    If the same adapters are merged in several ways, create this object once.
 
     Args:
-        folder: Path of the run folder.
+        folder: Path of the run folder that has the task's configuration.
         data_dir: Folder with the task's data, if it has moved. Default: the
             folder in the run's configuration.
     """
@@ -103,9 +104,9 @@ def merge_runs(
 ) -> dict[str, Any]:
     """Merges adapters, writes a run folder, and returns the result.
 
-    The folder can be evaluated, used and exported like any run folder. The
-    result has metrics of the validation split only; `--mode=eval` evaluates
-    the test split too.
+    The merged adapter can be evaluated, used and exported like the adapter of
+    any run. The result has metrics of the validation split only;
+    `--mode=eval` evaluates the test split too.
 
     Args:
         adapters: List of run or adapter folders.
@@ -128,8 +129,8 @@ def merge_runs(
     started = time.perf_counter()
     weights, model = _merge(adapters, settings, target)
     seconds = time.perf_counter() - started
-    # Users choose how to merge, and the weights, by this score. So the test
-    # split is left for later.
+    # Users compare ways to merge by this score, so it must not be computed on
+    # the test split.
     validation = target.base.trainer_of(model).evaluate(target.examples())
     config = dataclasses.replace(target.config, method=model.method)
     run = RunFolder(
@@ -180,7 +181,11 @@ def _check_folder(
 def _config_of(
     target: Any, data_dir: "str | os.PathLike[str] | None"
 ) -> "Config":
-    """Returns the configuration of the run that the merged adapter is for."""
+    """Returns the configuration of the run whose task the merged adapter has.
+
+    `target` is the run folder. `data_dir`, if given, replaces the folder with
+    the data.
+    """
     path = Path(target or "") / "config.yaml"
     if not path.is_file():
         raise ConfigError(
@@ -199,7 +204,10 @@ def _config_of(
 def _merge(
     adapters: Any, settings: Any, target: Any
 ) -> "tuple[Any, AdapterModel]":
-    """Returns the weights and the merged `AdapterModel`."""
+    """Merges adapters; searches for their weights if the settings say so.
+
+    Returns the weight of each adapter, and the merged `AdapterModel`.
+    """
     encoder, inputs, weights = target.base.encoder, None, settings.weights
     if weights == SEARCH:
         weights = search_weights(
@@ -247,7 +255,10 @@ def _as_one_batch(examples: Any) -> dict[str, Any]:
 def _description(
     adapters: Any, settings: Any, head_of: Any, weights: Any, model: Any
 ) -> dict[str, Any]:
-    """Returns a dict about the merge, for the adapter folder and the result."""
+    """Returns a dict that says how adapters were merged.
+
+    It is stored in the adapter folder and in the result.
+    """
     return {
         "how": settings.how,
         "adapters": [str(adapter) for adapter in adapters],

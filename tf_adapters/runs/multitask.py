@@ -117,7 +117,11 @@ def _fit(
     folders: MultitaskFolders,
     examples: Any,
 ) -> tuple[dict[str, Any], Any]:
-    """Trains; returns the summary of `Loop.run` and the predictions."""
+    """Trains all tasks together.
+
+    Returns the summary of `Loop.run`, and a dict from task to the validation
+    predictions, which are the dict that the head's `compare` returned.
+    """
     config = folders.config
     trainers = {name: e.trainer for name, e in experiments.items()}
     train, validation = (
@@ -145,7 +149,10 @@ def _results(
     folders: MultitaskFolders,
     outcome: Any,
 ) -> dict[Any, dict[str, Any]]:
-    """Returns a dict from task to its result, without the test splits."""
+    """Returns a dict from task to the content of its `result.json`.
+
+    Metrics on the test splits are added later.
+    """
     return {
         name: {
             **run_facts.facts(own, experiments[name].model),

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 class MultitaskFolders:
-    """The run folder of the whole run, with a run folder in it for each task.
+    """The run folder of a multitask run, with a run folder in it for each task.
 
     Args:
         strategy: `tf.distribute.Strategy`.
-        model_dir: Path.
+        model_dir: Path of the whole run's folder.
         config: `Config`.
         model: `MultiTaskModel`.
         fingerprints: Dict from task to the fingerprint of its data.
@@ -63,7 +63,8 @@ class MultitaskFolders:
         encoder = config.encoder
         if config.method.train_encoder:
             encoder = str(self.encoder_folder)
-        # On its own, a task is an adapter on the jointly trained encoder.
+        # The run folder of a task describes an adapter on the jointly trained
+        # encoder.
         self.configs = {
             name: dataclasses.replace(
                 own, encoder=encoder, method=config.method.adapter
@@ -81,7 +82,11 @@ class MultitaskFolders:
         run_facts.print_weights(model, self.whole)
 
     def _open_run(self, *arguments: Any, **options: Any) -> Any:
-        """Opens a run folder. If that fails, releases those opened before."""
+        """Opens a run folder and returns the `RunFolder` or its stand-in.
+
+        The arguments are the same as in `open_run`, without the strategy. If
+        opening fails, releases the folders that were opened before.
+        """
         try:
             run = run_folder_of_workers.open_run(
                 self.strategy, *arguments, **options
@@ -97,7 +102,11 @@ class MultitaskFolders:
         self._opened.close()
 
     def log(self, record: dict[str, Any]) -> None:
-        """Logs a record of the whole run, and validation metrics by task."""
+        """Logs a record of the whole run.
+
+        If the record has validation metrics, each task's own metrics are also
+        logged in the task's run folder.
+        """
         self.whole.log(record)
         self._log_to_tasks(record)
 
@@ -136,6 +145,11 @@ class MultitaskFolders:
         self, outcome: Any, results: Any, seconds: float
     ) -> dict[Any, Any]:
         """Writes a `result.json` for each task and for the whole run.
+
+        Args:
+            outcome: Dict that `Loop.run` returned.
+            results: Dict from task to the content of its `result.json`.
+            seconds: Duration of the whole run.
 
         Returns:
             The result of the whole run. Its `tasks` has the metrics of each

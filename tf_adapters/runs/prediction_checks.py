@@ -7,7 +7,11 @@ from tf_adapters.common.errors import UserError
 
 
 def check_lists(compared: dict[str, Any]) -> None:
-    """Raises an error unless all lists are valid and have the same length."""
+    """Raises an error unless all lists are valid and have the same length.
+
+    Args:
+        compared: Dict of lists with one entry per row; see `Head.compare`.
+    """
     lengths = {name: len(_checked(name, compared)) for name in compared}
     if not lengths["target"] or len(set(lengths.values())) > 1:
         raise UserError(
@@ -18,9 +22,9 @@ def check_lists(compared: dict[str, Any]) -> None:
 
 
 def _checked(name: str, compared: dict[str, Any]) -> list[Any]:
-    """Returns a list after checking that its entries have one valid type.
+    """Returns the list `compared[name]` after checking its entries.
 
-    Valid types are numbers, texts and lists.
+    All entries must be numbers, all must be strings, or all must be lists.
     """
     values = compared[name]
     if not isinstance(values, list):

@@ -1,8 +1,9 @@
 """A run's predictions, stored in small files next to its result.
 
 `predictions/<split>.json.gz` holds the name of the head, the names of the
-classes, if there are any, and lists with one entry per row. The metrics of the
-result can be recomputed from these lists, without the model or the data.
+classes, if there are any, and lists with one entry per row of the data: labels
+and predictions. The metrics of the result can be recomputed from these lists,
+without the model or the data.
 """
 
 from collections.abc import Iterator
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
 
 FOLDER = "predictions"
-# Bytes of JSON. A million texts with two classes take about four million.
+# Maximum size of the JSON, in bytes. The predictions for a million texts with
+# two classes take about four million bytes.
 _LARGEST = 1 << 26
 _ENDING = ".json.gz"
 
@@ -61,12 +63,12 @@ class Predictions:
         return len(self.compared["predicted"])
 
     def metrics(self, names: Sequence[str]) -> dict[Any, Any]:
-        """Returns a dict from each metric in `names` to its value."""
+        """Returns a dict from each metric name in `names` to its value."""
         with errors_as_damage(self.path):
             return heads.HEADS[self.head].score(names, self.compared)
 
     def are_right(self) -> list[Any]:
-        """Returns a list of booleans: whether each prediction is right."""
+        """Returns a list that says for each row if the prediction is right."""
         pairs = zip(
             self.compared["target"], self.compared["predicted"], strict=True
         )
@@ -75,7 +77,10 @@ class Predictions:
 
 @contextlib.contextmanager
 def errors_as_damage(path: Path) -> Iterator[None]:
-    """Turns errors into a `DataError` that names the damaged file."""
+    """Context manager that turns errors about invalid content into `DataError`.
+
+    The `DataError` says that the file `path` is damaged.
+    """
     try:
         yield
     except _ERRORS as error:
@@ -97,14 +102,14 @@ def save_predictions(
 ) -> None:
     """Writes the predictions for a split.
 
-    Predictions with more than 64 MiB of JSON are not stored, and a line is
+    If they take more than 64 MiB of JSON, they are not stored, and a line is
     printed.
 
     Args:
         run_folder: Path of the run folder.
         split: Name of a split, or `transfer/<language>`.
         head: `Head`.
-        compared: Dict of lists that `compare` of the head returned.
+        compared: Dict of lists that the head's `compare` returned.
     """
     content = {
         "head": heads.name_of(head),
@@ -132,11 +137,11 @@ def _lists(compared: dict[str, Any]) -> dict[str, Any]:
 def complete_predictions(
     run_folder: Any, split: str, head: Any, compared: dict[str, Any]
 ) -> None:
-    """Stores predictions for a split, or adds lists to stored predictions.
+    """Stores predictions for a split if some of them are not stored yet.
 
-    Stored predictions that differ from the new ones are kept, because the
-    run's result belongs to them. The arguments are the same as in
-    `save_predictions`.
+    If stored predictions differ from the new ones, nothing is written, because
+    the run's result was computed from the stored ones. The arguments are the
+    same as in `save_predictions`.
     """
     stored = load_predictions(run_folder, split)
     before = {} if stored is None else stored.compared
@@ -172,9 +177,9 @@ def load_predictions(run_folder: Path, split: str) -> "Predictions | None":
 
 
 def _unpacked(content: Any) -> bytes:
-    """Returns decompressed bytes; raises a `UserError` if they are too many.
+    """Decompresses bytes; raises a `UserError` if the output is too large.
 
-    Gzip may compress by a factor of a thousand.
+    A small gzip file may decompress to a thousand times its size.
     """
     with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
         unpacked = file.read(_LARGEST + 1)
@@ -204,8 +209,8 @@ def recompute_metrics(run_folder: Path) -> dict[Any, Any]:
 
     Returns:
         Dict from split, or `transfer/<language>`, to a dict of metrics. Splits
-        without stored predictions are left out, and so is the loss, which
-        predictions do not determine.
+        without stored predictions are left out. So is the loss, because it
+        cannot be computed from predictions.
 
     Raises:
         UserError: If the run is not finished.

@@ -35,10 +35,12 @@ if TYPE_CHECKING:
 def train_pretraining(
     config: Config, data: TaskData, folder: Path, overwrite: bool = False
 ) -> Config:
-    """Pretrains, unless an earlier process did so, and prints the loss.
+    """Pretrains a run's weights on its texts, and prints the loss.
+
+    If an earlier process has finished the pretraining, its result is used.
 
     Args:
-        config: `Config` with `pretrain.steps`.
+        config: `Config` in which `pretrain.steps` is set.
         data: `TaskData`. Labels are ignored.
         folder: Path of the pretraining's run folder.
         overwrite: Whether to repeat a finished pretraining. Default: `False`.
@@ -102,7 +104,7 @@ def _config(config: Config, num_texts: int) -> Config:
         early_stopping_patience=None,
         calibrate=False,
     )
-    # Pretraining reads one input per text: its beginning.
+    # Pretraining reads only the beginning of each text.
     data = dataclasses.replace(config.data, eval_languages=(), windows=1)
     return dataclasses.replace(config, train=settings, data=data)
 
@@ -119,9 +121,9 @@ def _nothing_to_carry_over() -> ConfigError:
 def preparation_of(task: Task, config: Config) -> Callable[..., Any] | None:
     """Returns a function to call with a run's model before training, or `None`.
 
-    Runs whose task is to predict hidden tokens, such as the training of a
-    language adapter, have such a function. It loads the checkpoint's own head
-    for masked tokens, if there is one.
+    If the task is to predict masked tokens, as when a language adapter is
+    trained, the function loads the encoder checkpoint's own head for masked
+    tokens, if there is one. For other tasks, returns `None`.
     """
     if not KINDS[task.head].is_pretraining:
         return None
@@ -151,7 +153,14 @@ def _prepare(model: Any, config: Config) -> None:
 
 
 def _check_adapters_only(model: Any, encoder: Any, has_head: Any) -> None:
-    """Prints what `pretrain.adapters_only` trains, or raises an error.
+    """Raises an error if a run cannot use `pretrain.adapters_only`.
+
+    Otherwise prints that only the adapters are trained.
+
+    Args:
+        model: `AdapterModel`.
+        encoder: Name of the encoder, for the message.
+        has_head: Whether the checkpoint's head for masked tokens was loaded.
 
     Raises:
         ConfigError: If the checkpoint has no head for masked tokens, or the

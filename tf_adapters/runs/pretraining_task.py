@@ -1,4 +1,4 @@
-"""The task of pretraining: predicting hidden tokens in another task's texts."""
+"""The task of pretraining: predicting masked tokens in another task's texts."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ _HEAD = "masked_lm"
 
 
 def pretraining_task_of(task: Task) -> Task:
-    """Returns the task of predicting hidden tokens in the texts of `task`."""
+    """Returns the task of predicting masked tokens in the texts of `task`."""
     return dataclasses.replace(
         task, head=_HEAD, labels=(), metrics=KINDS[_HEAD].metrics
     )
 
 
 def predicts_hidden_tokens(task: Task) -> bool:
-    """Returns whether `task` is to predict hidden tokens."""
+    """Returns whether `task` is the task of predicting masked tokens."""
     return task.head == _HEAD
 
 
 def task_of_run(task: Task, model_dir: str | os.PathLike[str]) -> Task:
     """Returns the task that the adapter in a run folder was trained on.
 
-    A pretraining's configuration names the task that it prepares for. For such
-    a run, the task of predicting hidden tokens is returned, otherwise `task`.
+    The configuration of a pretraining run names the task that comes after the
+    pretraining. For such a run, returns the task of predicting masked tokens.
+    For any other run, returns `task`.
 
     Args:
         task: `Task` in the run's configuration.

@@ -30,9 +30,9 @@ def provenance() -> dict[str, Any]:
 def _commit() -> str | None:
     """Returns the commit of this source code, or `None` outside a repository.
 
-    `+changes` is appended if the working tree has changes. An installed package
-    may lie inside somebody else's repository, which does not track it. Then
-    `None` is returned, and the version identifies the code.
+    `+changes` is appended if the working tree has changes. If the package is
+    installed in a folder of another repository, which does not track it, also
+    returns `None`. Then only the version identifies the code.
     """
     command = ["git", "-C", str(Path(__file__).parent)]
     try:

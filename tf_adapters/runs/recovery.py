@@ -49,8 +49,8 @@ class Recovery:
         Args:
             progress: `Progress`.
             trainer: See `TrainerProtocol`.
-            checks: Whether the host checks the losses at this step. Only then
-                do workers ask each other whether to stop.
+            checks: Whether the losses are checked at this step. Only at such
+                a step do workers ask each other whether to stop.
 
         Raises:
             Stopped: After the checkpoint, if the process was asked to stop.
@@ -78,7 +78,10 @@ class Recovery:
             )
 
     def _stops(self, checks: Any) -> bool:
-        """Returns whether to stop now; the same on all workers."""
+        """Returns whether to stop now. All workers get the same answer.
+
+        See `after_loop` for `checks`.
+        """
         if workers.num_workers(self.strategy) == 1:
             return self.signal is not None
         # Asking costs messages, and all workers must ask at the same step.
@@ -86,7 +89,7 @@ class Recovery:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Makes SIGTERM stop the training after the current step."""
+        """Context manager: SIGTERM stops training after the current step."""
 
         def remember(number: int, frame: Any) -> None:
             self.signal = signal.Signals(number).name

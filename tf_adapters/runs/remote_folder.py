@@ -1,9 +1,9 @@
 """Run folders on TensorFlow's file systems, such as `gs://bucket/run`.
 
-A run reads and writes a local folder. Before the run, the files at the address
-are copied to this folder. New files are copied to the address with each
-checkpoint, with each better adapter, and at the end. The local folder stores
-its address in a file.
+Such a URL is called the address of the run folder. The run itself reads and
+writes a local folder. Before the run, the files at the address are copied to
+this folder. New files are copied to the address with each checkpoint, with each
+better adapter, and at the end. The local folder stores its address in a file.
 """
 
 from collections.abc import Callable
@@ -25,11 +25,12 @@ _LAST = ("state.json", "result.json")
 
 
 def local(folder: Any) -> Path:
-    """Returns the local folder of a run, with the files at its address.
+    """Returns a local folder with a run's files, and downloads them if needed.
 
     Args:
-        folder: Path, or an address with `://`. The files at an address are
-            copied to a new temporary folder.
+        folder: Path of the run folder, or its address, such as
+            `gs://bucket/run`. The files at an address are copied to a new
+            temporary folder.
 
     Returns:
         Path of the local folder.
@@ -53,7 +54,7 @@ def local(folder: Any) -> Path:
 def _has_sibling_encoder(path: Path) -> bool:
     """Returns whether a run's encoder is saved next to the run folder.
 
-    This is the case if several tasks trained the encoder together, see
+    The encoder is there if several tasks trained it together, see
     `resolve.save_config`.
     """
     try:
@@ -64,9 +65,10 @@ def _has_sibling_encoder(path: Path) -> bool:
 
 
 def address(path: Any) -> str:
-    """Returns the path of a run's file as the user knows it, as a string.
+    """Returns the path of a file in a run folder, as shown to the user.
 
-    If the run folder has an address, the path starts with it.
+    If the run folder has an address, such as `gs://bucket/run`, the returned
+    string starts with the address.
     """
     root = _root(path)
     if root is None:
@@ -77,7 +79,8 @@ def address(path: Any) -> str:
 def copy_to_address(folder: Path) -> None:
     """Copies new files of a run folder to its address, if it has one.
 
-    Files that were removed from the folder are removed at the address too.
+    An address is a URL such as `gs://bucket/run`. Files that were removed from
+    the folder are removed at the address too.
 
     Raises:
         ConfigError: If the address cannot be written to.
@@ -88,7 +91,10 @@ def copy_to_address(folder: Path) -> None:
 
 
 def _root(path: Path) -> Path | None:
-    """Returns the run folder around `path` if it has an address, or `None`."""
+    """Returns the run folder that contains `path`, if it has an address.
+
+    Otherwise returns `None`.
+    """
     for folder in (Path(path), *Path(path).parents):
         if (folder / _ADDRESS).exists():
             return folder
@@ -129,7 +135,8 @@ def _push(gfile: Any, address: Any, path: Path) -> None:
     for name in sorted(changed, key=_turn):
         gfile.makedirs(f"{address}/{name}".rpartition("/")[0])
         gfile.copy(str(path / name), f"{address}/{name}", overwrite=True)
-    # Remove the marks first, so that a partial copy never looks complete.
+    # Remove the files that mark a checkpoint or a run as complete first, so
+    # that a partial copy never looks complete.
     gone = before.keys() - now.keys()
     for name in sorted(gone, key=lambda name: (not name.endswith(_LAST), name)):
         gfile.remove(f"{address}/{name}")
@@ -137,12 +144,19 @@ def _push(gfile: Any, address: Any, path: Path) -> None:
 
 
 def _turn(name: str) -> tuple[bool, bool, str]:
-    """Returns a sorting key: config.yaml first, marks of completeness last."""
+    """Returns a file's sorting key for the order in which files are copied.
+
+    config.yaml comes first. The files that mark a checkpoint or a run as
+    complete come last.
+    """
     return name.endswith(_LAST), not name.endswith("config.yaml"), name
 
 
 def _files(path: Path) -> dict[Any, Any]:
-    """Returns a dict from each file, unless hidden, to its size and time."""
+    """Returns a dict from each file in a folder to its size and change time.
+
+    Hidden files are left out.
+    """
     found = {}
     for folder, _, names in os.walk(path):
         for name in names:

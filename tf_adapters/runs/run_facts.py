@@ -21,15 +21,15 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def facts(config: Config, model: Any) -> dict[str, Any]:
-    """Returns the part of a result that describes configuration and model.
+    """Returns the entries of `result.json` that describe settings and model.
 
     Args:
         config: `Config`.
         model: `AdapterModel` or `MultiTaskModel`.
 
     Returns:
-        Dict with task, encoder, method, seed, counts of weights, and the
-        values of `provenance`.
+        Dict with the task, encoder, method and seed, numbers of weights, and
+        the entries that `provenance` returns.
     """
     trained = model.trained_variables()
     of_head = [v for n, v in trained.items() if n.startswith("head/")]
@@ -47,7 +47,7 @@ def facts(config: Config, model: Any) -> dict[str, Any]:
 
 
 def print_weights(model: Any, run: RunFolder) -> None:
-    """Prints a table of trained weights and saves it in the run folder."""
+    """Prints a table of the trained weights and saves it in the run folder."""
     table = trained_table(model)
     run.save_text("trained_weights.txt", table)
     print(table, flush=True)
@@ -59,8 +59,8 @@ def print_sizes(examples: dict[str, Any], batch_size: int) -> None:
     Logs a warning if one batch holds all training examples.
 
     Args:
-        examples: Dict from name to `Examples`. Each name ends in the name of a
-            split.
+        examples: Dict from a name, such as `"train"` or `"rte train"`, to the
+            `Examples` of a split. The name ends in the name of the split.
         batch_size: Number of examples per training step.
     """
     for name, tokenized in examples.items():

@@ -100,7 +100,7 @@ def _short(value: Any) -> str:
 
 
 def read_records(path: Path) -> list[Any]:
-    """Returns the records of a `metrics.jsonl`, a list of dicts with a `step`.
+    """Returns the records in a `metrics.jsonl`: a list of dicts with a `step`.
 
     Raises:
         UserError: If the file cannot be read or is damaged. Names the line.

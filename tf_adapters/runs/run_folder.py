@@ -1,4 +1,4 @@
-"""The run folder, the only place that a run writes to."""
+"""The run folder: the folder that a run writes all its files to."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class RunFolder:
     checkpoints, `adapter/`, `predictions/` and `result.json`.
 
     A folder belongs to one run, and to one process at a time. Creating this
-    object resumes an unfinished run with the same configuration, and removes
-    any other earlier run. So check everything else about a run first.
+    object resumes an unfinished run with the same configuration, or removes an
+    earlier run if it may. So check everything else about a run first.
 
     Args:
         folder: Path of the folder. Created with its parents if it does not
             exist.
         config: `Config`, saved immediately.
         data_fingerprint: Dict from split to the fingerprint of its rows.
-        overwrite: Whether to first remove a run in the folder, even a run with
-            the same configuration. A run that was started with `overwrite` and
-            then stopped is still resumed. Default: `False`.
+        overwrite: Whether to first remove a run in the folder, even one with
+            the same configuration. But if that run was itself started with
+            `overwrite` and then stopped, it is resumed. Default: `False`.
         declared: `Config` that the user asked for, if `config` was derived from
             it, for example by training the members of a fusion first. It
             identifies the run. Default: `config`.
@@ -57,10 +57,10 @@ class RunFolder:
         checkpoint: The newest `Checkpoint` of this run, or `None`.
 
     Raises:
-        ConfigError: If the folder cannot be written to or is in use, or if it
-            holds the encoder or an adapter that the run starts from, this run
-            itself when finished, or a run with another configuration, other
-            data or other frozen weights.
+        ConfigError: If the folder cannot be written to or is in use. Also if
+            it holds the encoder or an adapter that the run starts from, a
+            finished run with this configuration, or a run with another
+            configuration, other data or other frozen weights.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class RunFolder:
             ) from error
 
     def _open(self, config: Config, declared: Any) -> None:
-        """Resumes the folder's run or removes it, and begins the log."""
+        """Resumes or removes the run in the folder, and opens the log."""
         left_files.check_is_a_runs(self.folder)
         self.checkpoint = earlier_runs.find_checkpoint(
             *(self.folder, declared, self.data_fingerprint),
@@ -103,8 +103,8 @@ class RunFolder:
             data = config.data
             tables = (data.file, data.validation_file, data.test_file)
             left_files.remove_tables(self.folder, tables)
-            # Remove the earlier run at the address too, before this run
-            # writes anything.
+            # If the folder has an address such as `gs://bucket/run`, remove
+            # the earlier run there too, before this run writes anything.
             remote_folder.copy_to_address(self.folder)
         left_files.remove_rests(self.folder)
         self._save_configs(config, declared)
@@ -149,26 +149,26 @@ class RunFolder:
 
     @property
     def restored(self) -> Any:
-        """The records that were logged before the checkpoint."""
+        """Log records from before the checkpoint that the run resumes from."""
         return self._log.restored
 
     def log(self, record: dict[str, Any]) -> None:
-        """Logs a dict with its `step`, see `RunLog`."""
+        """Appends a record, a dict with a `step`, to the log; see `RunLog`."""
         self._log.append(record)
 
     def save_tables(self, paths: Iterable[Any]) -> None:
-        """Moves files with the rows of an in-memory table to `tables/`."""
+        """Moves files with the data of in-memory tables to `tables/`."""
         for path in map(Path, paths):
             folder = own_files.make_folder(self.folder, left_files.TABLES)
             own_files.remove_link(folder / path.name)
             shutil.move(path, folder / path.name)
 
     def save_text(self, name: str, text: str) -> None:
-        """Writes a small text file."""
+        """Writes `text` to the file `name` in the run folder."""
         replace_text(self.folder / name, text + "\n")
 
     def save_adapter(self, model: Any, details: dict[str, Any]) -> int | None:
-        """Saves the adapter folder; returns the weights' size in bytes."""
+        """Saves the model's adapter; returns its size in bytes."""
         size = saving.save_adapter(
             model, self.adapter_folder, details, overwrite=True
         )
@@ -178,7 +178,7 @@ class RunFolder:
     def save_snapshot(
         self, model: Any, step: int, details: dict[str, Any]
     ) -> None:
-        """Saves the weights after a step to `snapshots/<step>`."""
+        """Saves the adapter's weights after a step to `snapshots/<step>`."""
         folder = self.folder / left_files.SNAPSHOTS / str(step)
         saving.save_adapter(
             model, folder, {**details, "step": step}, overwrite=True
@@ -193,7 +193,7 @@ class RunFolder:
         Args:
             split: Name of the split.
             head: `Head`.
-            compared: Dict that `compare` of the head returned. If it is empty,
+            compared: Dict that the head's `compare` returned. If it is empty,
                 nothing is written.
         """
         if compared:
@@ -207,7 +207,7 @@ class RunFolder:
         Args:
             step: Number of finished training steps.
             tensors: Dict from name to array.
-            state: Dict of plain values.
+            state: Dict of values that can be stored as JSON.
         """
         state = {
             **state,
@@ -221,9 +221,9 @@ class RunFolder:
         remote_folder.copy_to_address(self.folder)
 
     def save_result(self, result: dict[str, Any]) -> None:
-        """Writes `result.json` atomically, which marks the run as finished.
+        """Writes `result.json`, which marks the run as finished.
 
-        Then removes the checkpoints and releases the folder.
+        Then removes the checkpoints and releases the folder's lock.
         """
         text = json.dumps(result, indent=2) + "\n"
         replace_text(self.folder / "result.json", text)
@@ -232,12 +232,12 @@ class RunFolder:
         self.close()
 
     def close(self) -> None:
-        """Releases the folder, so that another process may use it."""
+        """Releases the folder's lock, so that another process may use it."""
         self._lock.release()
 
 
 def frozen_weights(model: AdapterModel) -> list[Any]:
-    """Returns names and hashes of the weights that a model starts from.
+    """Returns names and fingerprints of the weights that a model starts from.
 
     Args:
         model: `AdapterModel`.

@@ -1,4 +1,4 @@
-"""The chief's run folder, and a read-only stand-in for other workers."""
+"""Run folders of distributed runs: only the first worker, the chief, writes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def open_run(
     *arguments: Any,
     **options: Any,
 ) -> Any:
-    """Returns the `RunFolder` on the chief, a `Follower` on other workers.
+    """Returns a `RunFolder` on the chief, or a `Follower` on other workers.
+
+    The chief is the worker that writes the run's files.
 
     Args:
         strategy: `tf.distribute.Strategy`.
@@ -55,10 +57,11 @@ def finished_on_chief(
     config: Config,
     data_fingerprint: Any,
 ) -> Any:
-    """Returns the chief's `earlier_runs.finished_result` on every worker.
+    """Returns the result of a finished run on every worker, or `None`.
 
-    Other workers may not see the folder. If they trained, they would wait for
-    a chief that has already ended.
+    Only the chief reads the result, with `earlier_runs.finished_result`, since
+    other workers may not see the folder. It sends the result to them, because
+    they would otherwise train and wait for a chief that has already ended.
 
     Args:
         strategy: `tf.distribute.Strategy`.
@@ -82,10 +85,10 @@ def finished_on_chief(
 def _on_chief(
     strategy: tf.distribute.Strategy, function: Callable[..., Any]
 ) -> Any:
-    """Calls a function on the chief only.
+    """Calls a function without arguments, on the chief only.
 
     Returns:
-        The function's value on the chief, `None` on other workers.
+        The function's return value on the chief, `None` on other workers.
 
     Raises:
         UserError: On every worker, if the function raises this error.
@@ -98,7 +101,8 @@ def _on_chief(
     try:
         value = function()
     except UserError as error:
-        # Otherwise other workers would lose the chief and be restarted in vain.
+        # Otherwise other workers would only see that the chief is lost, and a
+        # scheduler would restart them in vain.
         _tell_refusal(strategy, str(error))
         raise
     _tell_refusal(strategy)
@@ -106,10 +110,12 @@ def _on_chief(
 
 
 def _tell_refusal(strategy: tf.distribute.Strategy, refusal: str = "") -> None:
-    """Sends the chief's error message to the other workers.
+    """Sends the chief's error message, or "", to the other workers.
+
+    Every worker must call this function. `refusal` is the message on the chief.
 
     Raises:
-        ConfigError: On the other workers, if there is a message.
+        ConfigError: On the other workers, if the message is not empty.
     """
     told = workers.broadcast_from_chief(strategy, refusal.encode()).decode()
     if told and not refusal:
@@ -119,7 +125,10 @@ def _tell_refusal(strategy: tf.distribute.Strategy, refusal: str = "") -> None:
 def _exchange(
     strategy: tf.distribute.Strategy, checkpoint: Any
 ) -> Checkpoint | None:
-    """Returns the chief's checkpoint on every worker."""
+    """Sends the chief's checkpoint to every worker, and returns it there.
+
+    On other workers, the argument `checkpoint` is ignored.
+    """
     facts = tensors = b""
     if checkpoint is not None:
         facts = json.dumps([checkpoint.step, checkpoint.state]).encode()

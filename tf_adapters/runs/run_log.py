@@ -1,4 +1,4 @@
-"""A run's log: records in a file, and their numbers as TensorBoard events."""
+"""A run's log: records in a JSONL file, and their numbers for TensorBoard."""
 
 from collections.abc import Iterator
 import json
@@ -19,12 +19,12 @@ EVENTS = "tensorboard"
 
 
 class RunLog:
-    """Appends to `metrics.jsonl` and writes TensorBoard events.
+    """Appends records to `metrics.jsonl` and writes them as TensorBoard events.
 
     Args:
         folder: Path of the run folder.
-        kept: Number of records that an earlier process wrote before its
-            checkpoint. These are kept. Default: 0.
+        kept: Number of records to keep at the start of the file: those that an
+            earlier process wrote before its checkpoint. Default: 0.
 
     Attributes:
         restored: List of the kept records.
@@ -47,7 +47,7 @@ class RunLog:
             self._write_events(record)
 
     def append(self, record: dict[str, Any]) -> None:
-        """Logs a dict with a `step`, and adds the time."""
+        """Logs a record, a dict with a `step`, and the current time."""
         with own_files.open_to_append(self._path) as file:
             file.write(json.dumps({"time": time.time(), **record}) + "\n")
         self.lines += 1
@@ -61,7 +61,10 @@ class RunLog:
 
 
 def _read(path: Path, kept: Any) -> list[Any]:
-    """Returns the first `kept` records of a run that is resumed."""
+    """Returns the first `kept` records in the log of a run that is resumed.
+
+    Raises a `ConfigError` if the log is damaged or has fewer records.
+    """
     try:
         records = run_files.read_records(path)[:kept]
         if len(records) < kept:

@@ -1,4 +1,4 @@
-"""The distribution strategy of a configuration."""
+"""Creates the distribution strategy that a configuration names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def strategy_of(config: Config) -> Any:
-    """Returns the strategy of a `Config`.
+    """Returns the `tf.distribute.Strategy` that a `Config` names.
 
     Raises:
         ConfigError: If the strategy is not available on this machine, or

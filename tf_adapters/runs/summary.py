@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     pass
 
 
-# Larger labels are learned slowly. STS-B's labels, up to 5, train well.
+# Numeric labels above this are learned slowly. STS-B's, up to 5, train well.
 _FAR = 10
-# Only the most frequent classes are named.
+# Number of classes that are named: the most frequent ones.
 _MOST_NAMED = 10
 _say = functools.partial(print, flush=True)
 
@@ -40,8 +40,8 @@ def print_labels(
     Args:
         task: `Task` with resolved labels.
         rows: Dict from split to rows.
-        say: Function that prints a line, which may name flags. Default:
-            `print`.
+        say: Function that prints a line of text, in which flags may be named.
+            Default: `print`.
     """
     if task.kind.label not in ("class", "number"):
         return
@@ -58,7 +58,7 @@ def print_labels(
         say(_numbers(known))
         return
     counts = collections.Counter(task.labels[label] for label in known)
-    # Next to its count, a class named `5` would look like a number.
+    # Without quotes, a class named `5` would look like a second count.
     mark = "`" if any(name.isnumeric() for name in counts) else ""
     named = ", ".join(
         f"{mark}{name}{mark} {count}"
@@ -159,7 +159,7 @@ def print_merge(result: dict[str, Any], model_dir: Path) -> None:
 def print_search(
     result: dict[str, Any], config: Config, model_dir: Path
 ) -> None:
-    """Prints the result of the baseline without an encoder."""
+    """Prints the result of a search for a network without an encoder."""
     shown = {k: result[k] for k in splits.EVALUATED if k in result}
     print_evaluation(shown, config)
     settings = ", ".join(f"{k} {v}" for k, v in result["settings"].items())
@@ -188,7 +188,13 @@ def _metrics(values: Any) -> str:
 
 
 def print_evaluation(values: Any, config: Config) -> None:
-    """Prints metrics by split, and a table by language for `transfer`."""
+    """Prints a line of metrics for each split.
+
+    Args:
+        values: Dict from split to metrics. The key `"transfer"` has metrics of
+            several languages, which are printed as a table.
+        config: `Config`.
+    """
     for split, metrics in values.items():
         if split == "transfer":
             print(

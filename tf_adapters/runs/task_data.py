@@ -1,6 +1,7 @@
-"""The task and the rows of a configuration.
+"""Loads the task and the data that a configuration names.
 
-Does not import TensorFlow, so that missing data stops a run within seconds.
+This module does not import TensorFlow, so that a run without data stops within
+seconds.
 """
 
 import dataclasses
@@ -24,8 +25,8 @@ class TaskData:
     Attributes:
         task: `Task` with its class names.
         rows: Dict from split to rows.
-        fingerprints: Dict from split to the fingerprint of its rows. `None`
-            (default) computes them.
+        fingerprints: Dict from split to the fingerprint of its rows. Default:
+            computed from `rows`.
     """
 
     task: Task
@@ -39,7 +40,7 @@ class TaskData:
             object.__setattr__(self, "fingerprints", found)
 
     def select(self, splits: Any) -> "TaskData":
-        """Returns a copy with some of the splits."""
+        """Returns a copy that has only the given splits."""
         return TaskData(
             self.task,
             {split: self.rows[split] for split in splits},
@@ -60,6 +61,9 @@ def get_task(config: "Config") -> Task:
 
 
 def check_data_exists(config: "Config") -> None:
-    """Raises a `UserError` if there is no training data; does not read it."""
+    """Raises a `UserError` if the training data do not exist.
+
+    The data are not read.
+    """
     task = config_task.declared_task(config, check_files=True)
     find_source(task, "train", config.data.data_dir).check()

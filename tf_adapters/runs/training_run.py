@@ -1,4 +1,4 @@
-"""Trains one task, from the configuration to the result."""
+"""Trains and evaluates a run of one task, and writes its run folder."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def train_experiment(
     declared: Any = None,
     tables: Any = (),
 ) -> dict[str, Any]:
-    """Trains, writes the run folder, and returns the result.
+    """Trains one task, writes the run folder, and returns the result.
 
     If an earlier process of the same run was stopped, training resumes from
     its last checkpoint.
@@ -84,14 +84,14 @@ def train_experiment(
             train_rows=data.rows["train"],
             strategy=strategy,
         )
-        # Raises an error if there is nothing to leave out.
+        # Raises an error if the adapters of these blocks cannot be left out.
         with experiment.model.without(
             range(max(config.train.adapter_drop or [0]))
         ):
             pass
         if config.train.calibrate:
             calibration.check_calibration(experiment.model.head, config.head)
-        # Only on the chief: other workers would log the same again.
+        # Only on the chief: callbacks on all workers would log the same.
         watchers = (
             callbacks.make_callbacks(config.train.callbacks)
             if workers.is_chief(strategy)
@@ -130,7 +130,11 @@ def train_experiment(
 def _prepare(
     experiment: Experiment, prepare: Any, validation: Any
 ) -> dict[Any, Any]:
-    """Calls `prepare`, if given, and returns the metrics before training."""
+    """Calls `prepare` on the model, and evaluates it before training.
+
+    Returns a dict from "before" to the metrics on the `validation` examples. It
+    is empty if `prepare` is `None`.
+    """
     if prepare is None:
         return {}
     prepare(experiment.model)
@@ -143,7 +147,7 @@ def _train(
     examples: dict[str, Examples],
     watchers: Any,
 ) -> dict[str, Any]:
-    """Trains; returns the result without the held-out splits."""
+    """Trains; returns the content of `result.json` without the test metrics."""
     model = experiment.model
     details = {
         "task": experiment.task.name,
@@ -173,7 +177,7 @@ def _fit(
     details: dict[str, Any],
     watchers: Any,
 ) -> tuple[dict[str, Any], Any]:
-    """Trains; returns the summary of `Loop.run` and the predictions."""
+    """Trains; returns the summary of `Loop.run` and validation predictions."""
     config = experiment.config
 
     def save_best(values: Any) -> None:
@@ -205,7 +209,7 @@ def _fit(
 def evaluate_held_out(
     trainer: Trainer, examples: dict[str, Any], run: RunFolder
 ) -> dict[Any, Any]:
-    """Returns metrics of all splits but the training and validation splits.
+    """Evaluates on all splits except the training and validation splits.
 
     Args:
         trainer: `Trainer`.
@@ -226,10 +230,11 @@ def evaluate_held_out(
 
 
 def _of_pretraining(folder: Any) -> dict[Any, Any]:
-    """Returns the loss of masked tokens before and after a pretraining.
+    """Returns a dict with an entry about the pretraining, for `result.json`.
 
-    The dict also has the pretraining's duration, which this run's duration does
-    not include. It is empty if the run did not start from a pretraining.
+    The entry `pretraining` has the loss of masked tokens before and after, and
+    the duration, which this run's duration does not include. The dict is empty
+    if `folder` is `None` or does not hold a pretraining run.
     """
     result = earlier_runs.read_result(folder) if folder else None
     if result is None or "before" not in result:

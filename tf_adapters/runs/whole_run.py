@@ -1,4 +1,4 @@
-"""A run of one task, including a pretraining that comes before it."""
+"""Trains a run of one task, and the pretraining before it, if there is one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def train_run(
     declared: Any = None,
     tables: Any = (),
 ) -> dict[str, Any]:
-    """Pretrains if the configuration says so, trains, and returns the result.
+    """Pretrains if `pretrain.steps` is set, trains, and returns the result.
 
     Args:
         config: `Config`.
@@ -60,7 +60,10 @@ def _pretrained(
     overwrite: bool,
     declared: Any,
 ) -> Config:
-    """Pretrains; returns a configuration that starts from the new weights."""
+    """Pretrains; returns `config` with `init_adapter` set to the new weights.
+
+    `declared` is the configuration that the user asked for.
+    """
     _check_workers_read(config, model_dir)
     goes_on = earlier_runs.of_stopped_command(
         model_dir, declared, data.fingerprints

@@ -7,11 +7,11 @@ from tf_adapters.common.errors import UserError
 
 
 class Registry(dict[str, type[Any]]):
-    """A dict from name to class.
+    """A dict from registered name to class, such as a method's class.
 
     Args:
-        kind: Word for a class in messages, such as "method".
-        decorator: The decorator that registers a class, for messages.
+        kind: What messages call a registered class, such as "method".
+        decorator: Decorator that registers a class, as text for messages.
     """
 
     def __init__(self, kind: str, decorator: str) -> None:

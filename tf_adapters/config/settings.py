@@ -210,7 +210,8 @@ class Config:
         pretrain: `PretrainConfig`.
         search: `SearchConfig`. Used by `no_bert` only.
         init_adapter: Folder of a run or of an adapter with the same method and
-            encoder. Its weights, except the head's, are the initial weights.
+            encoder. The adapter's weights, except the head's, are the initial
+            weights.
         stack_on: Folder of a run or of an adapter, such as a language's, that
             stays frozen and on which the trained adapter is stacked. This is
             MAD-X (Pfeiffer et al. 2020, arXiv:2005.00052, section 3.3).

@@ -23,7 +23,7 @@ _ROWS_AT_ONCE = 64
 
 
 class UnitsProbe(Slot):
-    """Wraps a `BottleneckSlot` to return its units' activations as `units`.
+    """Wraps a `BottleneckSlot`; also returns its activations, as `units`.
 
     Args:
         slot: Built `BottleneckSlot`.

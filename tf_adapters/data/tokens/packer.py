@@ -60,11 +60,12 @@ class Packer:
         raise NotImplementedError
 
     def check_length(self, name: str, value: Any, num_texts: int) -> None:
-        """Raises an error unless a row length has room for each text's token.
+        """Raises a `UserError` if rows of a given length cannot hold a text.
 
         Args:
             name: Name of the argument, for the error.
-            value: Length of a row, including special tokens.
+            value: Length of a row, including special tokens. It must have room
+                for at least one token of each text.
             num_texts: Number of texts packed together, 1 or 2.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Strict reading of the files of an adapter folder."""
+"""Reads the files of an adapter folder, and rejects malformed files."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Registries of classes by the names that settings and folders use."""
+"""Registries: dicts from the names in settings and folders to classes."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ class Registry(dict[str, type[Any]]):
         self._names.setdefault(cls, name)
 
     def no_attribute(self, package: str, name: str) -> AttributeError:
-        """Returns the error for a missing attribute of a package of classes.
+        """Returns the `AttributeError` for an unknown name in a package.
 
         Args:
             package: Full name of the package.

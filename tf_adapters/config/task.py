@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def with_task_of_file(
     layer: dict[str, Any], earlier: dict[str, Any]
 ) -> dict[str, Any]:
-    """Makes the task, the task file and the table of a layer consistent.
+    """Makes task, task file and table consistent in a layer of settings.
 
     If a layer sets one of the three, it overrides all three of earlier layers.
 
@@ -62,7 +62,7 @@ def with_task_of_file(
 def _named(
     layer: dict[str, Any], what: str, name: str, other: Any
 ) -> dict[str, Any]:
-    """Sets `task` in a layer of settings to the name of its file or table.
+    """Sets `task` in a layer of settings that has a task file or a table.
 
     Args:
         layer: Nested dict.
@@ -155,7 +155,7 @@ def declared_task(config: Config, check_files: bool = False) -> Any:
 
 
 def _selected_by(task: Any, metric: Any) -> Any:
-    """Moves `metric`, by which weights are selected, to the front of a task.
+    """Makes `metric`, which selects the best weights, a task's first metric.
 
     Returns the task unchanged if `metric` is `None`.
     """
@@ -171,7 +171,7 @@ def _selected_by(task: Any, metric: Any) -> Any:
 
 
 def by_task(config: Config) -> dict[Any, Config]:
-    """Returns a dict from each task's name to a configuration of it alone."""
+    """Returns a dict from each task's name to a `Config` of only that task."""
     method = config.method
     if isinstance(method, dict):  # Not built yet.
         names = method.get("tasks")

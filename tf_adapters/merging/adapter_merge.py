@@ -1,4 +1,4 @@
-"""Merges given adapters in a given way, for any weights."""
+"""Merges adapters in one of several ways, with any weights."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -126,7 +126,7 @@ class AdapterMerge:
         ]
 
     def checked_weights(self, weights: Sequence[float] | None) -> list[float]:
-        """Returns a weight for each adapter. For a mean, they sum to 1."""
+        """Returns checked weights, divided by their sum if this is a mean."""
         number, is_mean = len(self.members), WAYS[self.how]
         if weights is None and is_mean:
             weights = [1.0] * number

@@ -48,7 +48,7 @@ def is_lora(member: Member) -> bool:
 
 
 def width_of(member: Member, encoder: Encoder) -> int:
-    """Returns the rank of a LoRA, or a bottleneck's units in each slot."""
+    """Returns a LoRA's rank, or the number of a bottleneck's units per slot."""
     if is_lora(member):
         return member.method.rank
     return bottleneck_slots.width_of_bottleneck(

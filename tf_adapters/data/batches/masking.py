@@ -103,7 +103,6 @@ def _whole(
 
     Also returns the number of chosen tokens of each row.
 
-
     Words are tried in random order. A word is chosen if it fits into the
     remaining count (google-research/bert, create_pretraining_data.py). If no
     word fits, the first word is cut, so that each row has a masked token.

@@ -1,4 +1,4 @@
-"""Parses fields with a list of texts, and labels that refer to a list."""
+"""Parses fields that hold a list of strings, and the labels of such rows."""
 
 from __future__ import annotations
 

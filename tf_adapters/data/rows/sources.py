@@ -63,7 +63,7 @@ class Source:
         return self.is_there and not self.is_secret
 
     def check(self) -> None:
-        """Raises a `DataError` if there are no rows to read; reads nothing."""
+        """Raises a `DataError` if the rows are missing. Does not read them."""
         if not self.is_there:
             raise DataError(self.problem)
         if self.needs_network:

@@ -114,10 +114,7 @@ class Architecture:
 
     @functools.cached_property
     def _in_block(self) -> dict[str, str]:
-        """Dict from KerasHub's path of a layer to Hugging Face's module.
-
-        Both names are relative to a block.
-        """
+        """Dict from KerasHub's path of a layer in a block to Hugging Face's."""
         return {
             path.partition("_{}/")[2]: module.partition(".{}.")[2]
             for path, module in FAMILIES[self.model_type].modules.items()
@@ -231,7 +228,10 @@ def check_not_fused(architecture: Architecture, kind: str) -> None:
 
 
 def check_head(architecture: Architecture) -> None:
-    """Raises an `AdapterError` if `transformers` has heads with a norm."""
+    """Raises an `AdapterError` if the family's heads have a norm.
+
+    These are the heads in `transformers`. Heads of tf_adapters have no norm.
+    """
     if architecture.has_norm_in_head:
         raise AdapterError(
             f"The heads of {architecture.class_name} in transformers have a "

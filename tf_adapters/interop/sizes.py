@@ -25,7 +25,7 @@ def check_sizes(
     width: int,
     source: str | os.PathLike[str],
 ) -> None:
-    """Raises an error unless the tensors have the sizes of the method.
+    """Raises an error if a tensor's size disagrees with the method's settings.
 
     The model would find a mismatch too, but only after it has allocated
     weights, and a damaged configuration can ask for any size.

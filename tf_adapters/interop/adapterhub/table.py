@@ -59,7 +59,7 @@ _GATES = {(False, False): False, (False, True): False, (True, True): True}
 
 
 def _scaling(value: str | float) -> tuple[float, str]:
-    """Converts AdapterHub's `scaling` to our `scaling`, `learned_scaling`."""
+    """Converts `scaling` of AdapterHub to our `scaling`, `learned_scaling`."""
     if isinstance(value, str):
         return 1.0, {"learned": "scalar", "channel": "channel"}[value]
     return float(value), "none"

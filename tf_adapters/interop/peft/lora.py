@@ -142,7 +142,7 @@ def _scales(
 def _grid(
     wanted: dict[tuple[int, str], str], shape: methods.EncoderShape
 ) -> tuple[set[int], tuple[str, ...]]:
-    """Splits the targets into their blocks and their projections.
+    """Returns the blocks and the projections that have a LoRA.
 
     Raises:
         AdapterError: If the blocks do not all have the same projections.
@@ -202,7 +202,7 @@ def _modules(
     shape: methods.EncoderShape,
     architecture: Architecture,
 ) -> dict[str, Any]:
-    """Returns PEFT's keys that say which modules have a LoRA."""
+    """Returns a dict of PEFT's keys that say which modules have a LoRA."""
     blocks = [i for i, k in enumerate(method.kept_blocks(shape)) if k]
     modules = _target_modules(method, architecture, blocks)
     says_blocks = isinstance(modules, str) or not method.leave_out

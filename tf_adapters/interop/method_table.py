@@ -85,7 +85,7 @@ class Entry:
         method: Our class.
         rows: Tuple of `Row`.
         tensor_names: Function that returns the method's `TensorName`s. Its
-            arguments depend on the library.
+            arguments depend on the other library.
         defaults: Dict with the values of keys that a file may lack. All of
             these keys are written.
         where: Dict from key to value. Only a configuration with these values

@@ -56,11 +56,11 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Before anything of ours imports TensorFlow.
+# This must run before any module of this package imports TensorFlow.
 onednn.switch_on()
 
-# What `import tf_adapters` offers, and where it is. Loaded when it is first
-# used: KerasHub alone takes seconds, and `tf-adapters --help` needs none of it.
+# The public names, and the modules that define them. Modules are imported on
+# first use, because KerasHub alone takes seconds to import.
 _MODULES = ("encoders", "heads", "layers", "methods", "tasks")
 _MEMBERS = {
     "AdaptedEncoder": "tf_adapters.models.adapted_encoder",
@@ -114,9 +114,13 @@ def __getattr__(name: str) -> typing.Any:
 
 
 def _where_it_is(name: str) -> str:
-    """Returns a hint to a similar name, or to a class in another module."""
+    """Returns a hint for an unknown attribute of `tf_adapters`.
+
+    The hint names a class in a submodule or a similar attribute, or is empty.
+    """
     for module in ("methods", "heads", "layers"):
-        # Python itself looks up other names, which are not classes.
+        # Python itself looks up names such as `__path__`, which are not
+        # classes.
         if name[:1].isupper() and name in dir(__getattr__(module)):
             return f" Did you mean `tf_adapters.{module}.{name}`?"
     return checks.did_you_mean(name, __all__)

@@ -1,4 +1,4 @@
-"""Checks of the types of all parts of an `adapter_config.json`.
+"""Checks the types of the entries of an `adapter_config.json`.
 
 Code that reads the file can rely on these types. Methods and heads check their
 own settings.
@@ -12,7 +12,8 @@ from tf_adapters.common.errors import shown
 
 # The maximum length of a path on Linux.
 _MAX_LENGTH = 4096
-# A composition of compositions has only a few levels.
+# The maximum depth of nested values. Even a composition of compositions has
+# only a few levels.
 _MAX_DEPTH = 50
 _PARTS = {
     "encoder": (dict, "an object"),
@@ -29,10 +30,10 @@ _REQUIRED = ("encoder", "method", "head")
 
 
 def _read_version(config: object) -> int:
-    """Returns the format version of a parsed file, an integer.
+    """Returns the format version in a parsed `adapter_config.json`.
 
     Raises:
-        UserError: If there is no format version.
+        UserError: If there is no format version, or it is not an integer.
     """
     if not isinstance(config, dict):
         raise UserError(f"expected an object {{...}}, received {shown(config)}")
@@ -45,16 +46,16 @@ def _read_version(config: object) -> int:
 
 
 def check_config(config: Any, known_version: int) -> int:
-    """Checks the parts of a configuration and returns its format version.
+    """Checks an adapter's configuration and returns its format version.
 
     Args:
         config: Parsed content of `adapter_config.json`.
         known_version: Integer. If the configuration has another version, its
-            parts are not checked.
+            entries are not checked.
 
     Raises:
-        UserError: If there is no version, or if a part is missing or has the
-            wrong type. The message names the part.
+        UserError: If there is no version, or if an entry is missing or has the
+            wrong type. The message names the entry.
     """
     version = _read_version(config)
     if version == known_version:
@@ -84,7 +85,11 @@ def _check_parts(config: dict[str, Any]) -> None:
 
 
 def _check_texts(what: str, part: object, *keys: str) -> None:
-    """Raises an error unless the keys of a part hold text of limited length."""
+    """Raises a `UserError` unless an object has strings at the given keys.
+
+    The strings must not be longer than `_MAX_LENGTH`. The key `relative` is
+    checked too if it is present. `what` names the object in messages.
+    """
     if not isinstance(part, dict):
         raise _wrong(what, "objects", part)
     keys = (*keys, "relative") if "relative" in part else keys
@@ -101,7 +106,11 @@ def _check_texts(what: str, part: object, *keys: str) -> None:
 def _check_values(
     what: str, value: object, are_finite: bool, depth: int = 0
 ) -> None:
-    """Raises an error if values are nested too deeply or are not finite."""
+    """Raises a `UserError` if a value is nested too deeply.
+
+    If `are_finite` is true, NaN and infinity in it are errors too. `what` names
+    the value in messages.
+    """
     if depth > _MAX_DEPTH:
         raise UserError(f"`{what}` must be nested less deeply")
     if are_finite and isinstance(value, float) and not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""Strict reading of the files of an adapter folder."""
+"""Reads the files of an adapter folder, and rejects malformed files."""
 
 import hashlib
 import os
@@ -49,7 +49,7 @@ def find_adapter_folder(folder: str | os.PathLike[str]) -> Path:
 
 
 def replace(folder: Path, new: Path) -> None:
-    """Replaces a folder by another folder.
+    """Replaces an adapter folder with another folder.
 
     At any time, either the old or the new folder is complete.
 
@@ -61,7 +61,7 @@ def replace(folder: Path, new: Path) -> None:
     if os.path.lexists(folder):
         own_files.remove(aside)
         folder.rename(aside)
-    # If the process is killed here, readers find `aside`.
+    # If the process is killed here, readers find the old folder in `aside`.
     new.rename(folder)
     own_files.remove(aside)
 
@@ -229,7 +229,7 @@ def check_tensors(
 
 
 def check_finite(tensors: dict[str, np.ndarray]) -> None:
-    """Checks that tensors to be written have only finite values.
+    """Checks that the tensors to save have only finite values.
 
     Args:
         tensors: Dict from name to array.

@@ -62,7 +62,7 @@ def check_known(
 
 
 def unknown(what: str, name: object, known: list[str], hint: str = "") -> str:
-    """Returns the message of `check_known` for an unknown name."""
+    """Returns the error message for an unknown name; see `check_known`."""
     return (
         f"Unknown {what} `{cut(name)}`.{did_you_mean(name, known)} Known: "
         f"{', '.join(known)}.{hint and ' ' + hint}"

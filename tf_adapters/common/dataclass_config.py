@@ -1,7 +1,7 @@
-"""Settings as nested dicts, and dataclasses from them.
+"""Merges nested dicts of settings, and creates dataclasses from them.
 
-Reading is strict. An unknown key, a missing key or a value of the wrong type
-raises an error that names it.
+Creation is strict. An unknown key, a missing key or a value of the wrong type
+raises an error that names the key.
 """
 
 from collections.abc import Iterable
@@ -57,9 +57,9 @@ def flatten(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 @functools.cache
 def type_hints(cls: type[Any]) -> dict[str, Any]:
-    """Returns the types of a class's fields.
+    """Returns a dict from each field of a class to its type.
 
-    They are cached, because a study needs them often.
+    The dict is cached, because a study needs it often.
     """
     return typing.get_type_hints(cls)
 
@@ -114,8 +114,8 @@ def check_fields(
 def check_values(instance: "DataclassInstance") -> None:
     """Raises a `UserError` if a field's value does not have the field's type.
 
-    NumPy numbers are accepted. NaN and infinity are not: they would destroy
-    whatever they are multiplied with, and folders cannot store them.
+    NumPy numbers are accepted. NaN and infinity are not, because they would
+    spread to all computed values, and adapter folders cannot store them.
     """
     hints = type_hints(type(instance))
     for field in dataclasses.fields(instance):
@@ -136,7 +136,7 @@ def _is_number(value: Any, kind: type[numbers.Real]) -> bool:
     return is_number and math.isfinite(value)
 
 
-# Checks of values by type. More general types come first.
+# Dict from a type to a function that checks a value. General types come first.
 _KINDS = {
     float: lambda value: _is_number(value, numbers.Real),
     int: lambda value: _is_number(value, numbers.Integral),
@@ -158,7 +158,7 @@ def _coerce(value: Any, hint: Any, name: str) -> Any:
     if hint is typing.Any:
         return value
     if typing.get_origin(hint) is typing.Union:
-        # A `Literal` or `None`; of other types, Python makes a `UnionType`.
+        # This is `Literal[...] | None`. Other unions are a `types.UnionType`.
         hint, _ = typing.get_args(hint)
         if value is None:
             return None

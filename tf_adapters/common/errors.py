@@ -20,8 +20,8 @@ class UserError(ValueError):
         True
     """
 
-    # If an error is raised in a traced function, AutoGraph creates a new one.
-    # It keeps the class only if the constructor is exactly this one.
+    # If an error is raised in a traced function, AutoGraph creates a new error.
+    # The new error has the same class only if its constructor is exactly this.
     __init__ = Exception.__init__
 
 
@@ -64,11 +64,11 @@ class AdapterError(UserError):
 
 
 class NonFiniteError(RuntimeError):
-    """A loss or a gradient became NaN or infinite."""
+    """Raised if a loss or a gradient becomes NaN or infinite."""
 
 
 class Stopped(RuntimeError):  # noqa: N818
-    """The run was asked to stop; the same command resumes it.
+    """Raised if a run was asked to stop. The same command resumes it.
 
     Attributes:
         exit_status: Exit status for the program, `EX_TEMPFAIL` of sysexits.h
@@ -83,13 +83,15 @@ def shown(value: object) -> str:
     try:
         # The `repr` of arrays and tensors can have several lines.
         return cut(re.sub(r"\s*\n\s*", " ", repr(value)))
-    # The readers accept values that are nested more deeply than `repr` can.
+    # Values from files can be nested more deeply than `repr` supports.
     except RecursionError:
         return f"a {type(value).__name__} that is nested too deeply"
 
 
 def cut(text: object) -> str:
-    """Cuts received text for a message to at most 200 characters.
+    """Returns a received value as a string of at most 200 characters.
+
+    It is used in messages.
 
     Args:
         text: A string, or another value that is converted with `str`, such as
@@ -102,7 +104,10 @@ def cut(text: object) -> str:
 
 
 def some(names: Sequence[str]) -> str:
-    """Returns text for a message that lists the first five received names."""
+    """Returns the first five names as a string, for a message.
+
+    The string ends with the number of the other names, if there are any.
+    """
     rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
     # Names in a damaged file can have any length.
     return ", ".join(name[:120] for name in names[:5]) + rest or "none"

@@ -33,7 +33,8 @@ def needs_extra(extra: str, what: str) -> Iterator[None]:
 def has_tensorflow_text() -> bool:
     """Returns whether TensorFlow Text is installed.
 
-    With Keras's other backends, models train without TensorFlow.
+    It is optional, because Keras's other backends train models without
+    TensorFlow.
     """
     try:
         return importlib.util.find_spec("tensorflow_text") is not None

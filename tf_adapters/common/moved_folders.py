@@ -1,4 +1,4 @@
-"""Finds the folders that an adapter needs after they moved together with it."""
+"""Finds folders that were moved along with an adapter, such as its encoder."""
 
 import os
 from pathlib import Path
@@ -32,13 +32,18 @@ def with_relative_paths(config: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def resolve_paths(config: dict[str, Any], folder: Path) -> None:
-    """Updates the paths of folders that were moved along with the adapter."""
+    """Updates the paths of folders that were moved along with the adapter.
+
+    Args:
+        config: Dict with the adapter's configuration. It is changed in place.
+        folder: Path of the adapter folder.
+    """
 
     def from_here(path: str) -> str:
         return os.path.normpath(folder.absolute() / path)
 
     encoder = config["encoder"]
-    # The encoder was trained in the adapter's run and is stored only in it.
+    # The run that trained the adapter also trained this encoder and stores it.
     if encoder["name"].startswith(".."):
         encoder["name"] = from_here(encoder["name"])
     entries = [(entry, "folder") for entry in config.get("members", [])]

@@ -67,7 +67,8 @@ def _answers(address: str) -> bool:
     except urllib.error.HTTPError:
         return True  # The error is from the host, so it can be reached.
     except urllib.error.URLError as error:
-        # Likewise. The download itself will check certificates.
+        # With a certificate error, too, the host can be reached. The download
+        # itself will check certificates.
         return isinstance(error.reason, ssl.SSLError)
     except (OSError, http.client.HTTPException):
         return False

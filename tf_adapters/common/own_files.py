@@ -1,4 +1,4 @@
-"""Writing of files and folders without following symbolic links.
+"""Writes files and folders without following symbolic links.
 
 A folder that was copied from elsewhere may contain links to other files. These
 functions remove an existing file or link before they create a file, and raise
@@ -18,7 +18,7 @@ from tf_adapters.common.errors import UserError
 def remove(path: str | Path) -> None:
     """Removes a file, a link or a folder, if it exists.
 
-    Files in a folder that cannot be removed are ignored.
+    If a file inside a folder cannot be removed, it is left there.
     """
     path = Path(path)
     if path.is_dir() and not path.is_symlink():

@@ -1,4 +1,4 @@
-"""Progress of long loops: a bar on a terminal, or a line for each tenth."""
+"""Shows the progress of a loop: a bar on a terminal, or a line per tenth."""
 
 import sys
 import time
@@ -95,7 +95,7 @@ class TenthLines:
         self._postfix = ", ".join(f"{k}={v}" for k, v in values.items())
 
     def update(self, count: int = 1) -> None:
-        """Counts items as done, and writes a line after another tenth."""
+        """Adds `count` to the items done; writes a line after each tenth."""
         before, self.n = self.n, self.n + count
         if not self.total or self._tenths(self.n) == self._tenths(before):
             return

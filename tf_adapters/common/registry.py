@@ -1,4 +1,4 @@
-"""Registries of classes by the names that settings and folders use."""
+"""Registries: dicts from the names in settings and folders to classes."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ from tf_adapters.common.errors import UserError
 
 
 class Registry(dict[str, type[Any]]):
-    """A dict from name to class.
+    """A dict from registered name to class, such as a method's class.
 
     Args:
-        kind: Word for a class in messages, such as "method".
-        decorator: The decorator that registers a class, for messages.
+        kind: What messages call a registered class, such as "method".
+        decorator: Decorator that registers a class, as text for messages.
     """
 
     def __init__(self, kind: str, decorator: str) -> None:
@@ -54,7 +54,7 @@ class Registry(dict[str, type[Any]]):
         self._names.setdefault(cls, name)
 
     def no_attribute(self, package: str, name: str) -> AttributeError:
-        """Returns the error for a missing attribute of a package of classes.
+        """Returns the `AttributeError` for an unknown name in a package.
 
         Args:
             package: Full name of the package.

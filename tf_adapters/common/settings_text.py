@@ -1,4 +1,4 @@
-"""Settings in YAML files and in text like `"a.b=value"`, as nested dicts."""
+"""Parses YAML files, and strings such as `"a.b=value"`, to nested dicts."""
 
 import dataclasses
 from pathlib import Path
@@ -34,13 +34,13 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
 def load_setting(
     path: str | Path, name: str, default: Any = dataclasses.MISSING
 ) -> Any:
-    """Returns a single plain value from a YAML file.
+    """Returns a single value, such as a number or string, from a YAML file.
 
     Args:
         path: Path of the file.
         name: Dotted name of the value, such as `"method.name"`.
-        default: Value to return if the file lacks it. If not given, a missing
-            value is an error.
+        default: Value to return if the file does not have the name. If not
+            given, a missing name is an error.
 
     Raises:
         ConfigError: If the file cannot be read, or if the value is missing, a

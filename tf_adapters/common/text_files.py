@@ -60,7 +60,7 @@ def read_json(path: str | Path) -> Any:
 
 
 def parse_json(text: str) -> Any:
-    """Returns the value of a JSON text.
+    """Parses a JSON string and returns its value.
 
     Raises:
         UserError: If the text is not JSON, is nested too deeply, or has a
@@ -92,7 +92,7 @@ def parse_json(text: str) -> Any:
 
 
 def parse_yaml(text: str) -> Any:
-    """Returns the value of a YAML text.
+    """Parses a YAML string and returns its value.
 
     Raises:
         UserError: If the text is not YAML, is nested too deeply or too large,
@@ -137,7 +137,7 @@ def _check_depth(text: str) -> None:
 def _unfolded_size(
     node: yaml.Node | None, sizes: dict[int, int | None], depth: int
 ) -> int:
-    """Returns the number of nodes if every alias is expanded.
+    """Returns the number of nodes in a YAML node, with aliases expanded.
 
     Args:
         node: PyYAML node.

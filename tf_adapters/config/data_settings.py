@@ -20,8 +20,8 @@ class DataConfig:
         label: Column of the table with the labels.
         head: `"classification"` if the labels are classes, `"regression"` if
             they are numbers. The classes are all that occur in `file`.
-            `"sentence_vector"` trains vectors on pairs with a number, and
-            `"sentence_ranking"` on pairs or triples without a label.
+            `"sentence_vector"` trains vectors on pairs of texts labeled with a
+            number, and `"sentence_ranking"` on pairs or triples without labels.
         validation_file: Table to validate on. `None` holds out a tenth of each
             class in `file`, drawn with the seed.
         test_file: Table to test on. `None` for no test.
@@ -88,13 +88,13 @@ class DataConfig:
     eval_languages: tuple[str, ...] = ()
 
     def most_train_examples(self, task: Any) -> Any:
-        """Returns a task's number of training examples, `None` for all."""
+        """Returns how many training examples a task uses, `None` for all."""
         own = self.train_examples_of or {}
         return own.get(task, self.max_train_examples)
 
     @property
     def fixed_lengths(self) -> tuple[Any, ...]:
-        """Lengths of fixed batches, ascending; `()` if `batching` differs."""
+        """Sorted lengths of fixed batches in tokens, or `()` without them."""
         if self.batching != "fixed":
             return ()
         shorter = {n for n in self.length_buckets if n < self.max_length}

@@ -30,7 +30,7 @@ if its first line is `# yaml-language-server: $schema=<path>`, with the path of
 def settings(
     cls: type = config_settings.Config, prefix: str = ""
 ) -> Iterator[tuple[str, Any, str]]:
-    """Yields name, default and meaning of each setting.
+    """Yields the name, the default and the description of each setting.
 
     Args:
         cls: A dataclass of settings. Settings of nested dataclasses are
@@ -49,14 +49,17 @@ def settings(
 
 
 def attributes(cls: type) -> dict[str, str]:
-    """Returns a dict from attribute to its description in the docstring."""
+    """Returns a dict from each attribute of a class to its description.
+
+    The descriptions are read from the section `Attributes` of the docstring.
+    """
     text = (inspect.getdoc(cls) or "").partition("Attributes:\n")[2]
     found = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", text, re.MULTILINE)
     return {name: " ".join(words.split()) for name, words in found}
 
 
 def meaning(name: str) -> Any:
-    """Returns the first sentence of a setting's description."""
+    """Returns the first sentence of the description of the setting `name`."""
     texts = {found: text for found, _, text in settings()}
     return re.split(r"(?<=\.) ", texts[name])[0]
 

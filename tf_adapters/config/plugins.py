@@ -25,7 +25,7 @@ _LOADED = []
 
 
 def plugin_flags() -> list[str]:
-    """Returns the flags with which another process loads the same files."""
+    """Returns command-line flags for a process to import the same plugins."""
     return [f"--plugin={path}" for path in _LOADED]
 
 

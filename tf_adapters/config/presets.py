@@ -28,7 +28,7 @@ _MODULE = "module"
 
 
 def with_preset(layers: Sequence[dict[str, Any]]) -> list[dict[Any, Any]]:
-    """Puts the preset of the method before layers of settings.
+    """Adds the preset of the method as the first layer of settings.
 
     Args:
         layers: Nested dicts. Later ones override earlier ones. `method` is a
@@ -51,7 +51,9 @@ def with_preset(layers: Sequence[dict[str, Any]]) -> list[dict[Any, Any]]:
 def preset_name(
     layers: Sequence[dict[str, Any]], default: Any = DEFAULT
 ) -> Any:
-    """Returns the method's or preset's name in the last layer with a name.
+    """Returns the name of the method or preset that layers of settings select.
+
+    This is the name in the last layer that has one.
 
     Args:
         layers: See `with_preset`.
@@ -65,11 +67,11 @@ def preset_name(
 
 
 def with_name_of_command(layers: Sequence[dict[str, Any]]) -> Any:
-    """Returns a run's layer with the name of the command's preset.
+    """Replaces the method's name in a run's settings by the command's preset.
 
     A run stores the name of its method, and the command can name a preset of
     the same method. If the command names a preset of another method, the run's
-    layer is returned unchanged.
+    settings are returned unchanged.
 
     Args:
         layers: Nested dicts: the run's layer, then the layers of the command.
@@ -82,9 +84,10 @@ def with_name_of_command(layers: Sequence[dict[str, Any]]) -> Any:
 
 
 def with_method_as_dict(layer: dict[str, Any]) -> dict[str, Any]:
-    """Returns a layer in which each method is a dict and not a name.
+    """Converts methods that are given by name to dicts with the key `name`.
 
-    This affects `method` and `method.adapter`, if the layer has them.
+    This affects `method` and `method.adapter`, if the layer of settings has
+    them.
 
     Raises:
         ConfigError: If `method` is neither a name nor a dict.
@@ -148,7 +151,7 @@ def import_method(name: str) -> None:
     package imports all its methods.
 
     Args:
-        name: Name of a preset, or of a method without a preset.
+        name: Name of a preset, or of a method that has no preset.
     """
     if name in preset_names() and _MODULE in _read(name):
         importlib.import_module(_read(name)[_MODULE])

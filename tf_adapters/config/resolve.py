@@ -27,7 +27,7 @@ from tf_adapters.config.settings import Config
 
 
 def resolve_config(*layers: Any) -> Config:
-    """Combines layers of settings into a `Config`, and builds its method.
+    """Combines layers of settings into a `Config`, and creates its method.
 
     Args:
         *layers: Nested dicts with the fields of `Config`. Later ones override
@@ -63,7 +63,9 @@ def combine(*layers: Any) -> Config:
 
 
 def build_method(config: Config) -> Config:
-    """Builds the `method` of a configuration from `combine`.
+    """Replaces the dict `method` of a configuration with a method object.
+
+    `combine` returns such a configuration.
 
     Raises:
         ConfigError: If a setting of the method is unknown or invalid.
@@ -133,7 +135,7 @@ def with_absolute_paths(config: Config) -> Config:
 
 
 def _with_absolute_adapters(method: Any) -> Any:
-    # A dict is a method that is not built yet.
+    # If `method` is a dict, the method object is not created yet.
     if isinstance(method, dict) or not method.adapters:
         return method
     folders = tuple(map(_absolute, method.adapters))
@@ -161,7 +163,7 @@ def load_config(path: str | Path) -> Config:
 
 
 def load_saved(path: str | Path) -> dict[str, Any]:
-    """Reads what `save_config` wrote, and returns it as nested dicts."""
+    """Reads a file that `save_config` wrote, and returns nested dicts."""
     values = load_yaml(path)
     # Older runs stored where tokens were cached and where batches were made.
     # These settings do not change results.

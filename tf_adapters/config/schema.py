@@ -20,7 +20,8 @@ _TYPES: dict[type, dict[str, object]] = {
     str: {"type": "string"},
     types.NoneType: {"type": "null"},
 }
-# A name, or a mapping with a `name` and the method's own settings.
+# The setting `method` is a name, or a mapping with a `name` and the method's
+# own settings.
 _METHOD = {
     "anyOf": [
         {"type": "string"},
@@ -33,7 +34,7 @@ _METHOD = {
 
 
 def schema() -> dict[str, object]:
-    """Returns the schema of a file for `--config_file`.
+    """Returns the JSON schema of a YAML file for `--config_file`.
 
     A file may leave out any setting, because missing settings come from
     presets, flags and defaults.
@@ -69,7 +70,7 @@ def _of_field(field: typing.Any, meaning: str) -> dict[str, object]:
 
 
 def _of_type(kind: typing.Any) -> dict[str, object]:
-    """Returns the schema of a setting's type."""
+    """Returns the JSON schema for the type annotation of a setting."""
     arguments = typing.get_args(kind)
     origin = typing.get_origin(kind)
     if kind is typing.Any:

@@ -7,8 +7,8 @@ from tf_adapters.config.data_settings import DataConfig
 
 # Strategies that use more than this machine's own devices.
 CLUSTERS = ("multi_worker_mirrored", "tpu")
-# Settings that do not make a different run: paths of data, and the TPU. The
-# data itself is compared by its fingerprints.
+# Two runs that differ only in these settings count as equal: paths of data, and
+# the TPU. The data itself is compared by its fingerprints.
 FILES = ("data.file", "data.validation_file", "data.test_file")
 ELSEWHERE = ("data.data_dir", "tpu", *FILES)
 
@@ -73,11 +73,11 @@ class TrainConfig:
             adapters in a step, such as `[0, 5]`; each step draws one (Rueckle
             et al. 2021, "robust AdapterDrop"). The backward pass ends at the
             first block that trains. `[]` for none.
-        cache_frozen_blocks: How to keep the output of the encoder's first
-            blocks, where these hold nothing that trains or is random, so that
-            later passes start behind them: `"float32"`, exactly; `"float16"`
-            or `"bfloat16"`, in half the room; `"off"`, not at all. In training
-            it takes `encoder_dropout=false`.
+        cache_frozen_blocks: Type in which to cache the output of the encoder's
+            first blocks, if nothing in them is trained or random. Later passes
+            then skip these blocks. `"float32"` is exact, `"float16"` and
+            `"bfloat16"` take half the space, `"off"` caches nothing. In
+            training, the cache requires `encoder_dropout=false`.
         deterministic: Whether equal runs give bit-identical results on GPUs
             too. Operations without a fixed order of summation are then
             replaced by slower ones.
@@ -90,7 +90,7 @@ class TrainConfig:
             for none. Each is `mlflow`, `wandb` or your own `module:Class`, or
             a mapping with such a `name` and the callback's arguments. They are
             called for epochs, with the logged values, and for steps only if
-            they ask.
+            they request it.
     """
 
     learning_rate: float = 3e-4
@@ -139,7 +139,7 @@ class PretrainConfig:
         learning_rate: Highest learning rate. Defaults to 1e-4, as for adapters
             in He et al. 2021, section 3.1.
         batch_size: Number of texts in a step.
-        whole_words: Whether to hide whole words instead of single tokens.
+        whole_words: Whether to mask whole words instead of single tokens.
         adapters_only: Whether to train only the weights that the method adds to
             the encoder. Norms and the checkpoint's own head for masked tokens,
             which it must have, stay frozen (He et al. 2021, section 3.1).
@@ -193,7 +193,8 @@ class Config:
             see `--list=encoders`.
         quantize: `"int8"` or `"int4"`, to store the frozen encoder's kernels
             and embeddings in 8 or 4 bits, or `None`. Methods that train them
-            are refused. Evaluation may quantize what was trained without.
+            are refused. An adapter can be trained without quantization and
+            evaluated with it.
         method: A method; see `tf_adapters.methods`.
         seed: Seed of samples, initial weights, order and dropout, at most
             4,294,967,295.
@@ -209,12 +210,13 @@ class Config:
         pretrain: `PretrainConfig`.
         search: `SearchConfig`. Used by `no_bert` only.
         init_adapter: Folder of a run or of an adapter with the same method and
-            encoder, whose weights, except the head's, are the initial ones.
+            encoder. The adapter's weights, except the head's, are the initial
+            weights.
         stack_on: Folder of a run or of an adapter, such as a language's, that
             stays frozen and on which the trained adapter is stacked. This is
             MAD-X (Pfeiffer et al. 2020, arXiv:2005.00052, section 3.3).
         language_adapters: Dict from a language of `data.eval_languages` to the
-            folder of the adapter that replaces `stack_on` for it.
+            folder of the adapter that replaces `stack_on` for this language.
     """
 
     task: str

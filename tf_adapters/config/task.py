@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def with_task_of_file(
     layer: dict[str, Any], earlier: dict[str, Any]
 ) -> dict[str, Any]:
-    """Makes the task, the task file and the table of a layer consistent.
+    """Makes task, task file and table consistent in a layer of settings.
 
     If a layer sets one of the three, it overrides all three of earlier layers.
 
@@ -62,13 +62,13 @@ def with_task_of_file(
 def _named(
     layer: dict[str, Any], what: str, name: str, other: Any
 ) -> dict[str, Any]:
-    """Returns a layer with the name of its task file or table.
+    """Sets `task` in a layer of settings that has a task file or a table.
 
     Args:
         layer: Nested dict.
         what: The setting that defines the task, for errors.
         name: Name of the task.
-        other: The alternative setting in `data`, which becomes `None`.
+        other: Key in `data` of the alternative setting, which becomes `None`.
     """
     if layer.get("task", name) != name:
         raise ConfigError(
@@ -79,7 +79,7 @@ def _named(
 
 
 def with_last_file(layers: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Removes all task files but the last from layers of settings.
+    """Removes every task file except the last from layers of settings.
 
     Earlier files may no longer exist: a run's configuration has the original
     path, and the command line can have a new path.
@@ -98,7 +98,7 @@ def with_last_file(layers: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def with_name_of_tasks(merged: dict[str, Any]) -> dict[str, Any]:
-    """Sets the task's name in a run of several tasks, to `"a+b"`.
+    """Sets `task` to `"a+b"` in the settings of a run of several tasks.
 
     Args:
         merged: Nested dict, all layers combined.
@@ -135,7 +135,7 @@ def with_name_of_tasks(merged: dict[str, Any]) -> dict[str, Any]:
 
 
 def declared_task(config: Config, check_files: bool = False) -> Any:
-    """Returns the task of a configuration as declared, without reading data.
+    """Returns the task that a configuration names, without reading its data.
 
     Args:
         config: `Config`. Its `task`, `data` and `train.select_by` are used.
@@ -155,7 +155,10 @@ def declared_task(config: Config, check_files: bool = False) -> Any:
 
 
 def _selected_by(task: Any, metric: Any) -> Any:
-    """Moves the metric that selects weights to the front of the metrics."""
+    """Makes `metric`, which selects the best weights, a task's first metric.
+
+    Returns the task unchanged if `metric` is `None`.
+    """
     if metric is None:
         return task
     if metric not in task.kind.metrics:
@@ -168,7 +171,7 @@ def _selected_by(task: Any, metric: Any) -> Any:
 
 
 def by_task(config: Config) -> dict[Any, Config]:
-    """Returns a dict from each task of a run to its own configuration."""
+    """Returns a dict from each task's name to a `Config` of only that task."""
     method = config.method
     if isinstance(method, dict):  # Not built yet.
         names = method.get("tasks")

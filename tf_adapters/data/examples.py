@@ -22,18 +22,18 @@ IGNORED = -1
 
 @dataclasses.dataclass(frozen=True)
 class Masking:
-    """How masked language modeling hides tokens; see `data.batches.masking`.
+    """How tokens are masked for training; see `data.batches.masking`.
 
     Attributes:
         mask_id: Id of the mask token.
-        special_ids: Ids of tokens that are never hidden.
+        special_ids: Ids of tokens that are never masked.
         vocabulary_size: Random tokens are drawn from `[0, vocabulary_size)`.
         continues: Boolean array `(vocabulary_size,)`, whether a token continues
-            the word before it. If set, whole words are hidden. `None` (default)
-            hides single tokens.
+            the word before it. If set, whole words are masked. `None` (default)
+            masks single tokens.
         seed: Integer.
-        is_drawn: Whether hidden tokens are drawn at random. If not, the texts
-            already contain mask tokens, and only `mask_id` is used.
+        is_drawn: Whether the tokens to mask are drawn at random. If not, the
+            texts already contain mask tokens, and only `mask_id` is used.
     """
 
     mask_id: int
@@ -48,9 +48,8 @@ class Masking:
 class Examples:
     """The tokenized examples that a head makes from rows.
 
-    An example is the unit with a loss of its own: a text, all choices of a
-    question, or a window of a long text. A row can give several examples, or
-    none.
+    An example has its own loss: it is a text, all choices of a question, or a
+    window of a long text. A row can give several examples, or none.
 
     Lists can be ragged int32 tensors instead, see `pipeline.to_tensors`.
 
@@ -69,12 +68,12 @@ class Examples:
         source: Data that the head needs to map the model's outputs back to
             rows. Only the head reads it.
         masking: `Masking` for masked language modeling, otherwise `None`. In
-            each example, `counts` tokens are hidden. They are drawn again for
+            each example, `counts` tokens are masked. They are drawn again for
             each batch, or are the mask tokens in the text.
         is_pooled: Whether the arrays of an example are the windows of a text,
             for which the model gives a single output. Defaults to `False`.
-        token_vectors: `TokenVectors`, what the encoder's frozen blocks compute
-            for the examples, or `None` (default).
+        token_vectors: `TokenVectors` with the outputs of the encoder's frozen
+            blocks for the examples, or `None` (default).
     """
 
     token_ids: list[Any]
@@ -105,9 +104,10 @@ class Examples:
 
     @property
     def sequence_lengths(self) -> Any:
-        """Number of tokens, `(examples,)` or `(examples, choices)`.
+        """Number of tokens of each example, or of each of its choices.
 
-        Examples with fewer choices than others are padded with 0.
+        The shape is `(examples,)` or `(examples, choices)`. Examples with fewer
+        choices than others are padded with 0.
         """
         if not self.has_choices:
             return _row_lengths(self.token_ids)
@@ -125,13 +125,16 @@ class Examples:
 
     @property
     def costs(self) -> Any:
-        """Number of tokens of each example, with its choices padded."""
+        """Number of tokens of each example, including padding.
+
+        Each choice or window counts as long as the example's longest one.
+        """
         return self.lengths * self.num_choices
 
     def count(self, indices: Any) -> int:
-        """Returns the number of terms in the loss of some examples.
+        """Returns the number of loss terms of the examples at some indices.
 
-        At least 1, so that the mean loss of a batch without terms is 0.
+        It is at least 1, so that the mean loss of a batch without terms is 0.
         """
         if self.counts is None:
             return len(indices)
@@ -146,7 +149,7 @@ def _row_lengths(rows: Any) -> Any:
 
 
 def _joined(rows: Any) -> Any:
-    """Returns the entries of all rows of a list or of a ragged tensor."""
+    """Concatenates the rows of a nested list or of a ragged tensor."""
     if isinstance(rows, list):
         return [entry for row in rows for entry in row]
     return rows.values

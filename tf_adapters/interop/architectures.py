@@ -32,7 +32,7 @@ _NORMS = ("self_attention_layer_norm", "feedforward_layer_norm")
 
 @dataclasses.dataclass(frozen=True)
 class Architecture:
-    """A family of encoders.
+    """A family of encoders, and the names of its modules at Hugging Face.
 
     Attributes:
         model_type: Hugging Face's `model_type`.
@@ -100,18 +100,21 @@ class Architecture:
 
     @property
     def blocks(self) -> str:
-        """Name of the list of blocks."""
+        """Hugging Face's name of the list of blocks."""
         return self._query[1].partition(".{}.")[0]
 
     @property
     def _query(self) -> tuple[str, str]:
-        """KerasHub's path and the module of the query projection of a block."""
+        """KerasHub's path and Hugging Face's module of a query projection.
+
+        Both contain `{}` for the number of the block.
+        """
         modules = FAMILIES[self.model_type].modules.items()
         return next(m for m in modules if m[0].endswith(self.layers["query"]))
 
     @functools.cached_property
     def _in_block(self) -> dict[str, str]:
-        """Dict from KerasHub's path of a layer in a block to its module."""
+        """Dict from KerasHub's path of a layer in a block to Hugging Face's."""
         return {
             path.partition("_{}/")[2]: module.partition(".{}.")[2]
             for path, module in FAMILIES[self.model_type].modules.items()
@@ -196,7 +199,7 @@ def of_encoder(encoder: "Encoder") -> Architecture:
 
 
 def check_in_adapterhub(architecture: Architecture) -> None:
-    """Raises an `AdapterError` if AdapterHub's format lacks the family."""
+    """Raises an `AdapterError` if AdapterHub has no such encoder family."""
     if not architecture.in_adapterhub:
         raise AdapterError(
             "Folders of the `adapters` library are not read or written for "
@@ -206,7 +209,7 @@ def check_in_adapterhub(architecture: Architecture) -> None:
 
 
 def check_not_fused(architecture: Architecture, kind: str) -> None:
-    """Raises an error if a kind of PEFT does not support fused projections.
+    """Raises an error if PEFT's kind of adapter needs separate projections.
 
     Args:
         architecture: `Architecture`.
@@ -225,7 +228,10 @@ def check_not_fused(architecture: Architecture, kind: str) -> None:
 
 
 def check_head(architecture: Architecture) -> None:
-    """Raises an `AdapterError` if heads in `transformers` have a norm."""
+    """Raises an `AdapterError` if the family's heads have a norm.
+
+    These are the heads in `transformers`. Heads of tf_adapters have no norm.
+    """
     if architecture.has_norm_in_head:
         raise AdapterError(
             f"The heads of {architecture.class_name} in transformers have a "
@@ -251,9 +257,9 @@ def check_encoder(
     architecture: Architecture,
     source: Path,
 ) -> None:
-    """Raises an `AdapterError` unless an AdapterHub configuration fits.
+    """Raises an `AdapterError` unless a configuration fits the encoder.
 
-    Compares the model type and the width.
+    Compares the model type and the width in an AdapterHub configuration.
 
     Args:
         config: Dict with the top-level keys of a configuration.

@@ -52,7 +52,7 @@ def read_folder(
 
     Args:
         stored: `StoredAdapter` in another library's format.
-        encoder: `Encoder`. The other libraries store no fingerprint of it.
+        encoder: `Encoder`. The other libraries do not store its fingerprint.
         with_head: Whether to read the head. Defaults to `True`.
 
     Returns:
@@ -181,7 +181,7 @@ def _without(
     config: dict[str, Any],
     tensors: dict[str, np.ndarray],
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Returns an adapter's configuration and tensors with blocks removed.
+    """Removes some blocks from an adapter's configuration and tensors.
 
     Args:
         blocks: Numbers of the blocks to drop, or `None`.

@@ -15,10 +15,10 @@ OURS = "tf_adapters"
 
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Returns a parsed JSON file.
+    """Reads a JSON file and returns its object as a dict.
 
     Raises:
-        AdapterError: If it is missing, damaged, or not a JSON object.
+        AdapterError: If the file is missing, damaged, or not a JSON object.
     """
     try:
         config = parse_json(Path(path).read_text(encoding="utf-8"))

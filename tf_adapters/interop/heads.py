@@ -1,6 +1,6 @@
 """Converts heads between our configurations and other libraries' classes.
 
-Our head is represented by its configuration, the dict in
+A head of tf_adapters is represented by its configuration, the dict in
 `adapter_config.json`.
 """
 
@@ -39,7 +39,7 @@ class HeadForm:
     modules: tuple[str, ...] = ("classifier",)
 
     def tensor_names(self, prefix: str = "") -> list[TensorName]:
-        """Returns the head's `TensorName`s.
+        """Returns the names of the head's tensors in both libraries.
 
         Args:
             prefix: Prefix of the modules' names.
@@ -54,7 +54,7 @@ class HeadForm:
     def to_config(
         self, labels: Sequence[str], is_multilabel: bool = False
     ) -> dict[str, Any]:
-        """Returns our head's configuration.
+        """Returns the configuration of the equivalent head of tf_adapters.
 
         Args:
             labels: Class names. Exactly one means regression, unless
@@ -83,7 +83,7 @@ _KINDS = {
     "span": "span",
     "choice": "choice",
 }
-# Ends of Hugging Face's class names, after the architecture's name.
+# Ends of Hugging Face's class names. They begin with the architecture's name.
 CLASSES = {
     "text": "ForSequenceClassification",
     "words": "ForTokenClassification",
@@ -93,7 +93,7 @@ CLASSES = {
 
 
 def form_of(config: dict[str, Any]) -> HeadForm:
-    """Returns the `HeadForm` of our head's configuration, with no `modules`.
+    """Converts a head's configuration to a `HeadForm` without `modules`.
 
     Raises:
         AdapterError: If the other libraries have no such head.

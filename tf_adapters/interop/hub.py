@@ -39,7 +39,7 @@ def pull(address: str, folder: str | Path | None = None) -> Path:
                 local_files_only=not online,
             )
         )
-    # The library's errors have no common base class.
+    # The errors of `huggingface_hub` have no common base class.
     except Exception as error:
         raise _refusal(address, online, error) from error
 

@@ -16,7 +16,7 @@ _SUFFIXES = (".safetensors", ".bin")
 
 @dataclasses.dataclass(frozen=True)
 class Listed:
-    """An adapter in a list, described by its configuration.
+    """A description of an adapter folder, for a list of adapters.
 
     Attributes:
         folder: Path of the adapter's folder.

@@ -1,4 +1,4 @@
-"""Converts AdapterHub's head for masked tokens to ours and back.
+"""Converts AdapterHub's masked language modeling head to ours and back.
 
 The head's last matrix is the encoder's token embedding. AdapterHub stores a
 copy with each head; our head uses the encoder's.
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 NAME = "masked_lm"
 TABLE = "head/token_embeddings"
-# Settings of the library's default head; our head supports no others.
+# Settings of AdapterHub's default head; our head supports no others.
 _PLAIN = {"layers": 2, "layer_norm": True, "bias": True, "shift_labels": False}
 
 
 def read_head(
     inner: dict[str, Any], start: str
 ) -> tuple[dict[str, Any], list[TensorName]]:
-    """Returns our head's configuration and `TensorName`s.
+    """Returns the configuration and the `TensorName`s of our equivalent head.
 
     The configuration lacks `layer_norm_epsilon`, which `tied` adds.
 
     Args:
         inner: Value of `config` in `head_config.json`.
-        start: Prefix of the library's names.
+        start: Prefix of AdapterHub's tensor names.
 
     Raises:
         AdapterError: If tf_adapters has no such head.
@@ -109,7 +109,7 @@ def untied(
 
     Raises:
         AdapterError: If the epsilon of the head's norm differs from the
-            encoder's, which the library's head always uses.
+            encoder's epsilon, which AdapterHub's head always uses.
     """
     own, epsilon = config["layer_norm_epsilon"], encoder.layer_norm_epsilon
     if own != epsilon:
@@ -125,7 +125,7 @@ def untied(
 def write_head(
     config: dict[str, Any], start: str
 ) -> tuple[dict[str, Any], list[TensorName]]:
-    """Returns `config` of `head_config.json`, and the `TensorName`s."""
+    """Returns a head's `config` in `head_config.json`, and `TensorName`s."""
     inner = {
         **_PLAIN,
         "activation_function": keys.NON_LINEARITIES[config["activation"]],

@@ -52,7 +52,9 @@ class Row(typing.NamedTuple):
 def by(
     table: dict[Any, Any],
 ) -> tuple[Callable[..., Any], Callable[[Any], Any]]:
-    """Returns `to_ours` and `to_theirs` of a `Row`, which look up a dict.
+    """Returns the functions `to_ours` and `to_theirs` for a `Row`.
+
+    Both look up a value in a dict.
 
     Args:
         table: Dict from their value to our value. If a row has several of
@@ -68,7 +70,10 @@ def by(
 
 
 def as_number(value: float) -> int | float:
-    """Returns a whole number as an integer, as the libraries write it."""
+    """Converts a float to an integer if it has no fraction.
+
+    The other libraries write such numbers as integers.
+    """
     return int(value) if float(value).is_integer() else value
 
 
@@ -80,7 +85,7 @@ class Entry:
         method: Our class.
         rows: Tuple of `Row`.
         tensor_names: Function that returns the method's `TensorName`s. Its
-            arguments depend on the library.
+            arguments depend on the other library.
         defaults: Dict with the values of keys that a file may lack. All of
             these keys are written.
         where: Dict from key to value. Only a configuration with these values
@@ -163,7 +168,10 @@ class Entry:
 
 
 def _by_name(names: str, values: Any) -> dict[str, Any]:
-    """Returns a dict; if there are several names, `values` is a tuple."""
+    """Returns a dict from names to values.
+
+    `names` are separated by spaces. If there are several, `values` is a tuple.
+    """
     keys = names.split()
     values = (values,) if len(keys) == 1 else values
     return dict(zip(keys, values, strict=True))

@@ -1,8 +1,9 @@
 """Prepares an adapter folder's files for upload, without local paths.
 
 An adapter folder has the absolute paths of its encoder and its members, so
-that it can be loaded again. They are useless on other machines and disclose
-folders and users of this one. In uploaded files, names replace them.
+that it can be loaded again. These paths are useless on other machines and
+disclose folders and users of this one. In uploaded files, they are replaced by
+names.
 """
 
 from collections.abc import Callable
@@ -39,7 +40,7 @@ _FILES = {
 }
 # Keys under which other libraries store an id on the Hub, or a path.
 _IDS = {"base_model_name_or_path", "model_name", "tokenizer_name_or_path"}
-# Values under these keys are texts, even if they look like paths.
+# Values under these keys are plain text, even if they look like paths.
 _TEXTS = {"id2label", "labels", "prompt_tuning_init_text"}
 _MERGED_FROM = "merged_from"
 _ABSOLUTE = re.compile(r"(/|~/|file://|[A-Za-z]:[\\/]|\\\\)[^\n]*")
@@ -104,7 +105,10 @@ def _public_json(path: Path, replaced: dict[str, str]) -> Path | bytes:
 def _without_places(
     config: dict[str, Any], replaced: dict[str, str]
 ) -> dict[str, Any]:
-    """Replaces the paths of the encoder and of members in a configuration."""
+    """Replaces the paths of the encoder and of members by their names.
+
+    Each replacement is added to `replaced`, a dict from path to name.
+    """
     if "format_version" not in config:
         return config
     encoder = {k: v for k, v in config["encoder"].items() if k != "relative"}
@@ -123,7 +127,10 @@ def _without_places(
 
 
 def _public(value: Any, key: str, replaced: dict[str, str]) -> Any:
-    """Replaces the paths in a value of a configuration, recursively."""
+    """Replaces the paths in the value of `key` in a configuration, recursively.
+
+    Each replacement is added to `replaced`, a dict from path to name.
+    """
     if key in _TEXTS:
         return value
     if isinstance(value, dict):
@@ -158,7 +165,10 @@ def _replace(
 
 
 def _public_card(path: Path, replaced: dict[str, str]) -> Path | bytes:
-    """Returns a model card's new content, or its path if unchanged."""
+    """Returns a model card's content with paths replaced by names.
+
+    Returns the card's path if there is nothing to replace.
+    """
     text = content = path.read_bytes()
     # Longest first, because one path can be within another.
     for place in sorted(replaced, key=len, reverse=True):

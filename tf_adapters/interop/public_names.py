@@ -1,4 +1,4 @@
-"""Names of encoders and adapters that make sense on other machines."""
+"""Names of encoders and adapters that are valid on other machines."""
 
 from pathlib import Path
 import re

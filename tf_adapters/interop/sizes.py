@@ -14,8 +14,8 @@ from tf_adapters.methods.support import bottleneck_slots
 if TYPE_CHECKING:
     import numpy as np
 
-# Some settings of a method may have no tensor, so sizes up to this one need no
-# tensor. A larger size is accepted only if a stored tensor has it.
+# A size above this is accepted only if a stored tensor has it. Smaller sizes
+# need no tensor, because a method may have settings without tensors.
 _MAX_WITHOUT_TENSOR = 10_000
 
 
@@ -25,7 +25,7 @@ def check_sizes(
     width: int,
     source: str | os.PathLike[str],
 ) -> None:
-    """Raises an error unless the tensors have the sizes of the method.
+    """Raises an error if a tensor's size disagrees with the method's settings.
 
     The model would find a mismatch too, but only after it has allocated
     weights, and a damaged configuration can ask for any size.
@@ -69,7 +69,10 @@ def _parts(method: methods.Method) -> tuple[methods.Method, ...]:
 
 
 def _sizes(method: methods.Method, width: int) -> list[tuple[str, int, int]]:
-    """Returns triples: a pattern of tensor names, an axis, and its length."""
+    """Returns the sizes that a method's settings imply for its tensors.
+
+    Each is a triple of a pattern of tensor names, an axis, and its length.
+    """
     if isinstance(method, methods.LoRA):
         return [
             (r"block_\w+/down_kernel", 1, method.rank),

@@ -23,8 +23,8 @@ class StoredAdapter:
         path: Path of the folder itself.
         format: `"tf_adapters"`, `"adapterhub"` or `"peft"`. A folder that is
             missing or damaged counts as `"tf_adapters"`.
-        parsed: Contents of its JSON file, a dict, or `None` if the file cannot
-            be read.
+        parsed: Dict with the contents of the folder's JSON file, or `None` if
+            the file cannot be read.
     """
 
     source: Any
@@ -50,7 +50,7 @@ class StoredAdapter:
         if self.format == formats.OURS:
             return adapter_folder.read_adapter_config(self.path, self.parsed)
         if self.parsed is None:
-            # Reads it again to raise an error that says what is wrong.
+            # Read the file again, to raise an error that says what is wrong.
             return formats.read_json(formats.json_file(self.path))
         return self.parsed
 

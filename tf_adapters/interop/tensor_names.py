@@ -15,7 +15,7 @@ Layout = typing.Literal["same", "transposed", "column", "row", "flat"]
 
 @dataclasses.dataclass(frozen=True)
 class TensorName:
-    """One tensor's names, and its layout in the other library.
+    """A tensor's names in both libraries, and its layout in the other one.
 
     Attributes:
         ours: The name in our adapter folders.
@@ -33,7 +33,7 @@ class TensorName:
     rows: int = 0
 
     def within(self, ours: str, *theirs: str) -> typing.Self:
-        """Returns this name with the names of a module in front.
+        """Returns a copy in which all names begin with a module's name.
 
         Args:
             ours: Prefix of our name.
@@ -70,7 +70,7 @@ class TensorName:
 
 
 def linear(ours: str, theirs: str) -> list[TensorName]:
-    """Returns the names of a linear layer's kernel and bias.
+    """Returns the `TensorName`s of a linear layer's kernel and bias.
 
     Args:
         ours: Prefix of our names.
@@ -85,7 +85,7 @@ def linear(ours: str, theirs: str) -> list[TensorName]:
 
 
 def norm(ours: str, *theirs: str) -> list[TensorName]:
-    """Returns the names of a norm's weights.
+    """Returns the `TensorName`s of a norm's weights.
 
     Args:
         ours: Prefix of our names.
@@ -104,7 +104,7 @@ def to_ours(
     source: Path,
     hint: str = "",
 ) -> dict[str, np.ndarray]:
-    """Converts another library's tensors to a dict of ours, in float32.
+    """Converts another library's tensors to our names and layouts, in float32.
 
     Args:
         names: List of `TensorName`.
@@ -149,7 +149,7 @@ def _read(
 def check_stored(
     names: list[TensorName], tensors: dict[str, np.ndarray], library: str
 ) -> None:
-    """Raises an `AdapterError` if another library cannot store a tensor.
+    """Raises an `AdapterError` if a tensor has no name in another library.
 
     Args:
         names: List of `TensorName`.

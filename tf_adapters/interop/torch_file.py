@@ -27,7 +27,8 @@ _DTYPES = {
     "LongStorage": np.dtype("<i8"),
     "IntStorage": np.dtype("<i4"),
 }
-# Tied weights are one storage with two names.
+# Tied weights are one storage with two names, so the tensors together can be
+# twice as large as the stored numbers.
 _MAX_COPIES = 2
 
 
@@ -38,8 +39,8 @@ def read_torch_file(path: Path) -> dict[str, np.ndarray]:
         path: Path of a `.bin` file.
 
     Raises:
-        AdapterError: If it is missing, damaged, from before PyTorch 1.6, or
-            has anything but named tensors.
+        AdapterError: If the file is missing, damaged, from before PyTorch 1.6,
+            or has anything but named tensors.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -87,7 +88,10 @@ def _name_of_pickle(archive: zipfile.ZipFile) -> str:
 
 
 def _check_archive(archive: zipfile.ZipFile) -> None:
-    """Raises an error if the parts could be larger than the file."""
+    """Raises an error if reading the archive could take too much memory.
+
+    Its parts must be uncompressed, and must not overlap.
+    """
     parts = sorted(archive.infolist(), key=lambda part: part.header_offset)
     if any(part.compress_type for part in parts):
         raise torch_pickle.PickleError("its parts are compressed")
@@ -107,7 +111,7 @@ def _check_byte_order(archive: zipfile.ZipFile, stem: str) -> None:
 
 
 def _check_view(view: torch_pickle.View) -> None:
-    """Raises an error if a tensor is not within its storage."""
+    """Raises an error if a tensor extends beyond its storage."""
     (_, _, count), offset, size, stride = view
     last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
     is_beyond = offset > count or (all(size) and last >= count)

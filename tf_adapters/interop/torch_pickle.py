@@ -36,7 +36,10 @@ class Storage(typing.NamedTuple):
 
 
 class View(typing.NamedTuple):
-    """A tensor's part of a storage. Units are numbers, not bytes."""
+    """The part of a `Storage` that makes a tensor.
+
+    `offset` and `stride` count numbers, not bytes.
+    """
 
     storage: Storage
     offset: int
@@ -59,14 +62,15 @@ _CONSTANTS = {"NEWTRUE": True, "NEWFALSE": False, "NONE": None}
 def read_views(
     content: bytes, storages: typing.Collection[str]
 ) -> dict[str, View]:
-    """Returns a dict from tensor name to `View`.
+    """Reads a pickle and returns a dict from each tensor's name to its `View`.
 
     Args:
-        content: The pickle.
-        storages: Names of PyTorch's storage classes that it may use.
+        content: The pickle, as bytes.
+        storages: Names of PyTorch's storage classes that the pickle may use.
 
     Raises:
-        PickleError: If it is damaged, or has anything but named tensors.
+        PickleError: If the pickle is damaged, or has anything but named
+            tensors.
     """
     if len(content) > _MAX_BYTES:
         raise PickleError(
@@ -88,7 +92,7 @@ def read_views(
 
 
 class _Machine:
-    """Runs the opcodes of a pickle.
+    """Runs the opcodes of a pickle, without importing or calling anything.
 
     The memo is a dict, so that a huge index takes no more memory than a small
     one.
@@ -200,7 +204,10 @@ class _Machine:
 
 
 def _call(name: object, arguments: object) -> View | dict[str, View]:
-    """Returns the result of one of the two supported functions."""
+    """Returns what a function call in a pickle makes: a dict or a `View`.
+
+    Only these two functions are supported. The call itself is not run.
+    """
     if not isinstance(arguments, tuple):
         raise PickleError("its arguments of a function are not a tuple")
     if name == _ORDERED_DICT and arguments == ():

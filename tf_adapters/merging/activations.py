@@ -23,7 +23,7 @@ _ROWS_AT_ONCE = 64
 
 
 class UnitsProbe(Slot):
-    """A `BottleneckSlot` that reports its units' activations, as `units`.
+    """Wraps a `BottleneckSlot`; also returns its activations, as `units`.
 
     Args:
         slot: Built `BottleneckSlot`.
@@ -50,11 +50,15 @@ class UnitsProbe(Slot):
 def unit_activations(
     model: AdapterModel, inputs: dict[str, Tensor]
 ) -> dict[str, np.ndarray]:
-    """Returns a dict from slot to an array `(tokens, units)`.
+    """Returns the activations of a bottleneck adapter's units for some texts.
 
     Args:
         model: `AdapterModel` of Houlsby's or Pfeiffer's method.
-        inputs: Dict as for a call. Padding tokens are skipped.
+        inputs: Dict of features, as for a call of the model. Padding tokens
+            are skipped.
+
+    Returns:
+        Dict from the name of each slot to a float32 array `(tokens, units)`.
     """
     slots: list[dict[str, Slot]] = [
         {place: UnitsProbe(slot) for place, slot in block.items()}

@@ -1,4 +1,4 @@
-"""Merges given adapters in a given way, for any weights."""
+"""Merges adapters in one of several ways, with any weights."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -23,7 +23,7 @@ from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.models.adapter_model import AdapterModel
 
-# Maps each way to merge to whether the weights are divided by their sum.
+# Dict from each way to merge to whether the weights are divided by their sum.
 WAYS = {
     "mean": True,
     "matched_mean": True,
@@ -92,9 +92,10 @@ class AdapterMerge:
         return rank
 
     def _highest_rank(self) -> int:
-        """Returns the sum of the members' widths, or of LoRAs' ranks.
+        """Returns the highest possible `rank`: the sum of the members' ranks.
 
-        A LoRA's rank is also limited by the smaller side of its kernels.
+        It is also limited by the smaller side of the kernels. For bottlenecks,
+        the sum of their units is returned.
         """
         units = sum(
             mergeable.width_of(member, self.encoder) for member in self.members
@@ -125,7 +126,7 @@ class AdapterMerge:
         ]
 
     def checked_weights(self, weights: Sequence[float] | None) -> list[float]:
-        """Returns a weight for each adapter. For a mean, they sum to 1."""
+        """Returns checked weights, divided by their sum if this is a mean."""
         number, is_mean = len(self.members), WAYS[self.how]
         if weights is None and is_mean:
             weights = [1.0] * number
@@ -170,7 +171,7 @@ class AdapterMerge:
     def assign(
         self, model: AdapterModel, weights: Sequence[float] | np.ndarray
     ) -> None:
-        """Merges with new weights into a model that `make_model` returned."""
+        """Changes a model from `make_model` to the merge with other weights."""
         tensors = {
             **weights_by_slot.to_tensors(self._combined(weights)),
             **weights_by_slot.of_head(self.target.tensors),
@@ -211,11 +212,11 @@ def _weighted_sum(
     members: list[dict[str, dict[str, np.ndarray]]],
     weights: Sequence[float] | np.ndarray,
 ) -> dict[str, dict[str, np.ndarray]]:
-    """Returns `sum_i w_i theta_i` for each weight `theta`.
+    """Returns the weighted sum of several adapters' arrays.
 
-    The two factors of a LoRA are summed separately, as in LoraHub (Huang et
-    al. 2023, arXiv:2307.13269), so the product also has the terms
-    `w_i w_j A_i B_j`.
+    The factors `A` and `B` of a LoRA are summed separately, as in LoraHub
+    (Huang et al. 2023, arXiv:2307.13269), so the product of the sums also has
+    the cross terms `w_i w_j A_i B_j`.
 
     Args:
         members: List of dicts of equal shapes, see
@@ -240,7 +241,7 @@ def _weighted_sum(
 def _with_factor(
     slots: dict[str, dict[str, np.ndarray]], method: LoRA
 ) -> dict[str, dict[str, np.ndarray]]:
-    """Multiplies a LoRA's second factor by `alpha / rank`."""
+    """Multiplies a LoRA's second factor, `up_kernel`, by `alpha / rank`."""
     factor = method.alpha / method.rank
     return {
         slot: {**found, "up_kernel": found["up_kernel"] * factor}

@@ -20,7 +20,7 @@ def joined(
     members: list[dict[str, dict[str, np.ndarray]]],
     weights: Sequence[float] | np.ndarray,
 ) -> dict[str, dict[str, np.ndarray]]:
-    """Returns one adapter that computes `sum_i w_i delta_i(x)`.
+    """Joins adapters into one that outputs the weighted sum of their outputs.
 
     Args:
         members: List of dicts with the same slots, see `weights_by_slot`. Their
@@ -60,8 +60,9 @@ def cut_to_rank(
     square roots into both factors. The product itself is never computed.
 
     Args:
-        member: Dict, see `weights_by_slot`, of a LoRA with `alpha / rank` 1.
-        rank: Integer, at most the member's rank.
+        member: Dict of a LoRA's weights; see `weights_by_slot`. Its
+            `alpha / rank` must be 1.
+        rank: Integer, at most the LoRA's own rank.
     """
     return {slot: _cut_slot(arrays, rank) for slot, arrays in member.items()}
 

@@ -21,7 +21,7 @@ def matched_bottlenecks(
     """Returns a bottleneck adapter with its units in another adapter's order.
 
     Args:
-        member: Dict, see `weights_by_slot.by_slot`.
+        member: Dict of the adapter's weights; see `weights_by_slot.by_slot`.
         activations: Dict from slot to its units' activations, an array
             `(tokens, units)`, in this adapter's own model.
         reference_activations: The other adapter's activations for the same
@@ -39,10 +39,10 @@ def matched_bottlenecks(
 
 
 def correlations(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Returns the correlations of all pairs of columns of two arrays.
+    """Returns the correlation of each column of `one` with each of `other`.
 
-    The correlation of a constant column is 0, for example if a unit is never
-    active.
+    The result has a row for each column of `one`. The correlations of a
+    constant column are 0, for example if a unit is never active.
     """
     one, other = _standardized(one), _standardized(other)
     return one.T @ other / len(one)
@@ -56,7 +56,7 @@ def _standardized(columns: np.ndarray) -> np.ndarray:
 
 
 def best_order(likeness: np.ndarray) -> np.ndarray:
-    """Returns, for each row, the column that it is paired with.
+    """Pairs rows with columns, and returns the column index for each row.
 
     Args:
         likeness: Square array. The pairs maximize the sum of its entries.
@@ -71,13 +71,15 @@ def matched_loras(
 ) -> dict[str, dict[str, np.ndarray]]:
     """Returns a LoRA with ranks reordered and signs flipped to match another.
 
-    The similarity of two ranks is the inner product of their matrices `a b`, so
-    no texts are needed. Only order and sign are matched, although the product
-    does not change under any invertible matrix between `A` and `B`.
+    A rank is a column `a` of the first factor `A` and a row `b` of the second
+    factor `B`. The similarity of two ranks is the inner product of their
+    matrices `a b`, so no texts are needed. Only order and sign are matched,
+    although any invertible matrix and its inverse could be put between `A` and
+    `B` without changing the product.
 
     Args:
-        member: Dict, see `weights_by_slot.by_slot`.
-        reference: Dict of the other LoRA.
+        member: Dict of the LoRA's weights; see `weights_by_slot.by_slot`.
+        reference: Dict of the other LoRA's weights.
     """
     return {
         slot: _matched_lora(arrays, reference[slot])

@@ -45,11 +45,11 @@ def merge_adapters(
             sum, and the default is equal weights. A sum has no default.
         head_of: Element of `adapters` that provides the head. Default: the
             last one.
-        inputs: Dict of features of some hundred texts, required to match the
+        inputs: Dict of features of a few hundred texts, required to match the
             units of bottlenecks. A LoRA's ranks are matched by their weights.
         rank: Integer. For LoRAs with `"output_mean"` or `"output_sum"`: the
-            rank to reduce the products to, by keeping the largest singular
-            values. Default: the sum of all ranks.
+            rank of the merged LoRA, which keeps the largest singular values.
+            Default: the sum of all ranks.
         **options: See `AdapterModel`.
 
     Raises:
@@ -85,7 +85,9 @@ def search_weights(
     evaluations: int = 40,
     l1: float = search.L1,
 ) -> list[float]:
-    """Returns weights of a sum that minimize a loss, without gradients.
+    """Returns the weights for a sum of adapters that minimize a loss.
+
+    Gradients are not used.
 
     This is LoraHub (Huang et al. 2023, arXiv:2307.13269);
     `tf_adapters.merging.search` lists the differences. Pass the weights to

@@ -23,7 +23,7 @@ def read_mergeable(
     encoder: Encoder,
     same_width: bool,
 ) -> tuple[Member, ...]:
-    """Returns the `Member`s of adapters that can be merged.
+    """Reads adapters, checks that they can be merged, and returns `Member`s.
 
     Args:
         adapters: List of folders and of models in memory.
@@ -48,7 +48,7 @@ def is_lora(member: Member) -> bool:
 
 
 def width_of(member: Member, encoder: Encoder) -> int:
-    """Returns the number of units, or ranks, of a member in each slot."""
+    """Returns a LoRA's rank, or the number of a bottleneck's units per slot."""
     if is_lora(member):
         return member.method.rank
     return bottleneck_slots.width_of_bottleneck(

@@ -12,7 +12,7 @@ UP = ("up_kernel", "up_bias")
 
 
 def by_slot(tensors: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
-    """Returns an adapter's weights as a dict of dicts, without the head.
+    """Groups an adapter's weights by slot, and leaves out the head's weights.
 
     Args:
         tensors: Dict from name to array, as in an adapter folder.

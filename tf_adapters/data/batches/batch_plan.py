@@ -83,8 +83,9 @@ def plan_evaluation(
 ) -> "list[Batch]":
     """Returns evaluation batches of all examples, the most costly first.
 
-    If a batch does not fit into memory, evaluation then fails at once. With
+    Evaluation then fails at once if a batch does not fit into memory. With
     `fixed_lengths`, each batch has one of these lengths and `batch_size` rows.
+    See `plan_training` for the arguments.
     """
     # Sorting by length keeps fixed batches of the same length together.
     first = lengths if costs is None or fixed_lengths else costs
@@ -127,7 +128,7 @@ def _in_buckets(
 def _in_random_runs(
     lists: Any, size: Any, generator: np.random.Generator
 ) -> list[Any]:
-    """Shuffles groups of up to `size` batches, each from one of the lists."""
+    """Cuts each list into runs of up to `size` batches; shuffles the runs."""
     runs = [
         batches[i : i + size]
         for batches in lists

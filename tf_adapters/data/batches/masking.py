@@ -1,8 +1,8 @@
-"""Hides tokens for masked language modeling.
+"""Masks tokens for masked language modeling.
 
 In each text 15% of the tokens are chosen. Of these 80% become the mask token,
 10% a random token, and 10% are unchanged (Devlin et al. 2019, section 3.1).
-The choice depends on seed, epoch and step only, so that epochs hide different
+The choice depends on seed, epoch and step only, so that epochs mask different
 tokens (RoBERTa, Liu et al. 2019, section 4.1) and a stopped run can resume.
 """
 
@@ -28,7 +28,7 @@ def hide(
     max_chosen: Any,
     draw: Any,
 ) -> dict[str, Any]:
-    """Hides tokens of a batch and adds the hidden tokens as targets.
+    """Masks tokens of a batch and adds the original tokens as targets.
 
     Args:
         masking: `Masking`.
@@ -42,7 +42,7 @@ def hide(
         draw: `Draw` of this batch.
 
     Returns:
-        The features with hidden tokens in `token_ids`, and three more int32
+        The features with masked tokens in `token_ids`, and three more int32
         tensors `(rows, max_chosen)`: `masked_positions`; `masked_ids`, the
         original tokens, padded with `IGNORED`; and `targets`, equal to
         `masked_ids`.
@@ -81,7 +81,10 @@ def _is_special(ids: Any, masking: "Masking") -> Any:
 
 
 def _order(may: "tf.Tensor", scores: Any) -> Any:
-    """Sorts token indices: eligible tokens by score, then other tokens."""
+    """Sorts each row's token indices: those that may be masked, then others.
+
+    The tokens that may be masked are sorted by score.
+    """
     return tf.argsort(tf.where(may, scores, 2.0), axis=1, stable=True)
 
 
@@ -96,11 +99,13 @@ def _words(masking: "Masking", ids: Any, may: "tf.Tensor") -> Any:
 def _whole(
     words: Any, may: "tf.Tensor", uniform: "tf.Tensor", counts: Any
 ) -> tuple[Any, Any]:
-    """Sorts token indices, chosen words first, and counts the chosen tokens.
+    """Chooses whole words; sorts token indices so that chosen tokens are first.
+
+    Also returns the number of chosen tokens of each row.
 
     Words are tried in random order. A word is chosen if it fits into the
     remaining count (google-research/bert, create_pretraining_data.py). If no
-    word fits, the first word is cut, so that each row has a hidden token.
+    word fits, the first word is cut, so that each row has a masked token.
     """
     # All tokens of a word have the same score and stay together.
     order = _order(may, tf.gather(uniform, words, batch_dims=1))
@@ -114,7 +119,9 @@ def _whole(
 
 
 def _word_sizes(words: Any) -> tuple[Any, Any]:
-    """Returns each token's word length, and its distance to the word's end.
+    """Returns the length of each token's word, and the distance to its end.
+
+    Both are numbers of tokens.
 
     Args:
         words: Word numbers `(rows, tokens)`. Equal numbers are adjacent.
@@ -133,11 +140,17 @@ def _word_sizes(words: Any) -> tuple[Any, Any]:
 
 
 def _fitting(lengths: Any, to_come: Any, may: "tf.Tensor", counts: Any) -> Any:
-    """Returns a mask of the chosen tokens: all tokens of words that fit.
+    """Returns a boolean mask of the tokens of all words that fit.
 
     Each round finds the first word that does not fit, and drops it and all
     later words that are longer than the remaining room. After a few rounds
     all remaining words fit.
+
+    Args:
+        lengths: See the first result of `_word_sizes`.
+        to_come: See the second result of `_word_sizes`.
+        may: Boolean tensor, whether each token may be masked.
+        counts: Largest number of tokens to choose in each row.
     """
 
     def ends(left: Any) -> Any:
@@ -159,7 +172,11 @@ def _fitting(lengths: Any, to_come: Any, may: "tf.Tensor", counts: Any) -> Any:
 
 
 def _behind(masking: "Masking", there: Any, kind: Any, which: Any) -> Any:
-    """Returns the replacements of the chosen tokens."""
+    """Returns the mask token, a random token or `there` for each chosen token.
+
+    `there` are the original tokens. `kind` and `which` are random numbers from
+    0 to 1: `kind` selects one of the three, and `which` the random token.
+    """
     random = tf.cast(which * masking.vocabulary_size, there.dtype)
     other = tf.where(kind < _MASKED_OR_RANDOM, random, there)
     return tf.where(kind < _MASKED, masking.mask_id, other)
@@ -186,7 +203,7 @@ class Draw:
     size: tf.Tensor
 
     def uniform(self, seed: int, length: Any, count: Any) -> Any:
-        """Returns uniform numbers in [0, 1), `(size, length, count)`."""
+        """Returns random numbers in [0, 1), `(size, length, count)`."""
         numbers = tf.random.stateless_uniform(
             [self.rows, length, count],
             # The trainer's seeds for dropout use the lower 32,768 values.
@@ -196,7 +213,7 @@ class Draw:
 
 
 def _placed(ids: Any, positions: Any, values: Any) -> Any:
-    """Returns ids with `values` at `positions`."""
+    """Returns a copy of `ids` with `values` at the `positions` in each row."""
     rows = tf.repeat(tf.range(tf.shape(ids)[0]), tf.shape(positions)[1])
     indices = tf.stack([rows, tf.reshape(positions, [-1])], axis=1)
     return tf.tensor_scatter_nd_update(ids, indices, tf.reshape(values, [-1]))

@@ -168,7 +168,7 @@ def _features(
 
 
 def _token_vectors(vectors: Any, indices: Any, length: Any) -> tf.Tensor:
-    """Returns the stored vectors of a batch, `(part, length, width)`."""
+    """Reads the vectors of a batch's tokens, `(part, length, width)`."""
     found = tf.numpy_function(vectors.read, [indices, length], vectors.dtype)
     length = length if isinstance(length, int) else None
     return tf.ensure_shape(found, [indices.shape[0], length, vectors.width])
@@ -177,10 +177,9 @@ def _token_vectors(vectors: Any, indices: Any, length: Any) -> tf.Tensor:
 def _hidden(
     examples: Examples, features: dict[str, tf.Tensor], draw: Any
 ) -> dict[str, Any]:
-    """Returns features for masked language modeling.
+    """Masks tokens of a batch, or finds the mask tokens in its texts.
 
-    See `masking.hide`, and, for texts that already contain mask tokens,
-    `mask_tokens.find_mask_tokens`.
+    See `masking.hide` and `mask_tokens.find_mask_tokens`.
     """
     indices = features["indices"]
     rule: Any = examples.masking

@@ -146,13 +146,13 @@ def _draw(
     """Returns the task index of each batch in an epoch."""
     batches = sum(math.ceil(size / settings.batch_size) for size in sizes)
     shares = probabilities(sizes, sampling, epoch, settings.epochs)
-    # Not the seed of the generator that orders the examples of this epoch.
+    # This differs from the seed that orders the examples of this epoch.
     generator = np.random.default_rng([seed, epoch, len(sizes)])
     return generator.choice(len(sizes), batches, p=shares)
 
 
 def _batches(examples: Any, start: Any, plan: Any, skip: Any) -> Iterator[Any]:
-    """Yields a task's batches endlessly, without batches of earlier epochs.
+    """Yields a task's batches endlessly, after the batches of earlier epochs.
 
     Args:
         examples: The task's `Examples`.

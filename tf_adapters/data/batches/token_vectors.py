@@ -1,4 +1,4 @@
-"""Vectors of the tokens of all examples, in memory or in a file."""
+"""Stores vectors for the tokens of all examples, in memory or in a file."""
 
 import os
 from pathlib import Path
@@ -18,12 +18,14 @@ class TokenVectors:
     """Stores a vector for each token of each example, without padding.
 
     Args:
-        name: Name of the input that they become.
-        lengths: Integer array `(examples,)`, the number of tokens of each.
+        name: Name of the model's input that takes the vectors.
+        lengths: Integer array `(examples,)`, the number of tokens of each
+            example.
         width: Integer, width of a vector.
-        dtype: One of `DTYPES`, how the numbers are stored.
-        folder: Path of a folder for a file with them, or `None` (default) for
-            memory. The file has no name and goes with the process.
+        dtype: One of `DTYPES`, the type of the stored numbers.
+        folder: Path of a folder for a file with the vectors, or `None`
+            (default) to keep them in memory. The file is deleted when the
+            process ends.
 
     Raises:
         OSError: If there is no room for the file.
@@ -62,7 +64,8 @@ class TokenVectors:
 
         Args:
             index: Index of the example.
-            vectors: `(tokens, width)`. Further rows, padding, are ignored.
+            vectors: Array `(tokens, width)`. Rows after the example's last
+                token are padding and are ignored.
         """
         start, end = self.starts[index], self.ends[index]
         self._rows[start:end] = vectors[: end - start]
@@ -85,5 +88,5 @@ class TokenVectors:
 
 
 def num_bytes(tokens: int, width: int, dtype: str) -> int:
-    """Returns the size of the vectors of so many tokens, in bytes."""
+    """Returns the number of bytes that vectors of `tokens` tokens take."""
     return tokens * width * np.dtype(DTYPES[dtype]).itemsize

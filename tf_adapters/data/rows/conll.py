@@ -102,7 +102,7 @@ def conllu_lines(words: Any, tags: Any) -> Iterator[str]:
 
 
 def column_lines(words: Any, tags: Any) -> Iterator[str]:
-    """Yields the lines of a sentence in two columns, and an empty line."""
+    """Yields a sentence's words and tags in two columns, and an empty line."""
     _check(words)
     for word, tag in zip(words, tags, strict=True):
         yield f"{word}\t{tag}"

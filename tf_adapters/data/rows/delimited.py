@@ -32,7 +32,9 @@ _OTHERS = ";\t"
 
 
 def find_dialect(path: Path) -> tuple[str, str]:
-    """Returns a CSV file's encoding and delimiter; warns unless it is UTF-8.
+    """Returns the encoding and the delimiter of a CSV file.
+
+    Logs a warning if the encoding is not UTF-8.
 
     Args:
         path: Path of the file.
@@ -65,10 +67,11 @@ def _warn_of_latin_1(path: Path) -> None:
 
 
 def _encoding(header: Any, rest: Any) -> str:
-    """Returns Latin-1 if all lines beyond ASCII need it, otherwise UTF-8.
+    """Detects the encoding of a CSV file: Latin-1 or UTF-8.
 
-    A file with lines in both encodings is read as UTF-8, and its Latin-1 lines
-    are reported as errors.
+    It is Latin-1 if all lines with non-ASCII bytes are valid Latin-1 and none
+    is valid UTF-8. A file with lines in both encodings is read as UTF-8, and
+    its Latin-1 lines are reported as errors.
     """
     beyond = False
     for line in itertools.chain([header], rest):
@@ -98,7 +101,10 @@ def _delimiter(header: Any) -> str:
 def parse_csv(
     lines: Iterable[Any], problems: list[tuple[int, str]], delimiter: str = ","
 ) -> Iterator[tuple[Any, Any]]:
-    """Yields pairs of line number and record; quoted fields can span lines."""
+    """Yields pairs of line number and record; quoted fields can span lines.
+
+    Malformed records are skipped and added to `problems`.
+    """
     numbers = []
 
     def texts() -> Iterator[Any]:

@@ -45,7 +45,7 @@ def read_file(path: Path, text_field: str | None = None) -> Table:
 
 
 def open_file(path: Any, text_field: str | None = None) -> Table:
-    """Opens a file in the format that matches the ending of its name.
+    """Opens a data file. The ending of its name determines the format.
 
     - `.jsonl`: a JSON object on each line.
     - `.csv`: standard quoting, with a header line. Semicolons and Latin-1 are
@@ -173,7 +173,7 @@ def read_glue_file(path: Path, task: Task) -> Table:
 def _lines(
     path: Path, problems: list[tuple[int, str]], encoding: str = "utf-8"
 ) -> Iterator[Any]:
-    """Returns an iterator over pairs of line number and text.
+    """Returns an iterator over the lines of a file, as (number, text) pairs.
 
     Lines that cannot be decoded are skipped and added to `problems`. Empty
     lines at the end are skipped.

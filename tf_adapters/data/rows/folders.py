@@ -89,7 +89,7 @@ def _holds_prepared(task: Task, folder: Path) -> bool:
 
 
 def layout(task: Task, folder: Any) -> str:
-    """Returns the possible paths of a task's files, a text for errors."""
+    """Describes the possible paths of a task's files, for error messages."""
     name = task.folder or task.name
     text = f"{folder}/{name}/{{train,dev,test}}.jsonl (or .csv, .tsv)"
     if task.glue:

@@ -1,13 +1,14 @@
 """Reads small generated data sets for the demo and the tests.
 
-They belong to the package and are the same on every machine:
+The data sets are part of the package and the same on every machine:
 
 - `sentiment`: is the verdict on a work of art positive? Negation and
   concession decide, so the same words occur under both labels.
 - `entailment`: does the hypothesis follow from the premise, contradict it, or
-  neither? Who did what to whom, quantifiers, "and" and "or", comparisons.
-- `acceptability`: is the sentence grammatical? Agreement, auxiliaries, word
-  order, reflexives.
+  neither? This depends on who did what to whom, quantifiers, "and" and "or",
+  and comparisons.
+- `acceptability`: is the sentence grammatical? This depends on agreement,
+  auxiliaries, word order and reflexives.
 
 Labels are balanced. Words and half of the sentence patterns differ between
 training, validation and test. The repository's `tests/grammars` makes the rows.
@@ -53,5 +54,5 @@ def read_table(name: str, split: str) -> Table:
 
 
 def path_of(name: str) -> Path:
-    """Returns the path of a data set's file."""
+    """Returns the path of the file with a built-in data set."""
     return Path(__file__).parent / "generated_rows" / f"{name}.jsonl.gz"

@@ -1,4 +1,4 @@
-"""Parses fields with a list of texts, and labels that refer to a list."""
+"""Parses fields that hold a list of strings, and the labels of such rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_TAG = "_"
 
 
 def list_of_texts(fields: Any, field: str, task: Task) -> list[Any]:
-    """Returns the list of texts in a row.
+    """Returns the choices or the words in a row, as a list of strings.
 
     Choices are a list, a list as JSON (in CSV and TSV), or the values of
     `task.choice_fields`. Words are a list, or a text with spaces between words.
@@ -86,7 +86,7 @@ def parse_tags(
     Words without a label get `IGNORED`.
 
     Args:
-        value: List of class names or ids (see `class_ids`), or a text with
+        value: List of class names or ids (see `class_ids`), or a string with
             spaces between them. "_" also means no label.
         words: The words, or `None` if they were malformed.
         labels: Class names in the order of their ids.

@@ -121,10 +121,10 @@ def load_stream(task: Task, file: Any, origin: str) -> list[dict[Any, Any]]:
 def resolve_labels(
     task: Task, data_dir: str | os.PathLike[str] | None = None
 ) -> Task:
-    """Returns a task with its class names.
+    """Adds the class names to a task that does not state them.
 
-    If a task does not state its class names, they are the sorted names that
-    occur in the training split. Other tasks are returned unchanged.
+    They are the sorted names that occur in the training split. Other tasks are
+    returned unchanged.
 
     Raises:
         DataError: If the training split cannot be read or has fewer than two

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def check_output_file(path: Path, task: Task) -> None:
-    """Raises a `UserError` if a task does not support a file's format."""
+    """Raises a `UserError` if a file's format cannot hold a task's outputs."""
     suffix = Path(path).suffix
     for_it = [n for n, kind in KINDS.items() if suffix in kind.file_formats]
     if for_it and task.head not in for_it:

@@ -63,7 +63,7 @@ class Source:
         return self.is_there and not self.is_secret
 
     def check(self) -> None:
-        """Raises a `DataError` if there are no rows to read; reads nothing."""
+        """Raises a `DataError` if the rows are missing. Does not read them."""
         if not self.is_there:
             raise DataError(self.problem)
         if self.needs_network:
@@ -96,7 +96,7 @@ class Source:
 def find_source(
     task: Task, split: str, data_dir: "str | os.PathLike[str] | None" = None
 ) -> "Source":
-    """Returns the `Source` of a split, which may be missing.
+    """Returns the `Source` of a split, even if its data are missing.
 
     Args:
         task: A `Task`.
@@ -160,7 +160,10 @@ def _in_folder(
 def _prepared(
     task: Task, split: str, data_dir: "str | os.PathLike[str] | None"
 ) -> "Source":
-    """Returns a split in a TensorFlow Datasets folder, without downloading."""
+    """Returns the `Source` of a split in a folder of TensorFlow Datasets.
+
+    Nothing is downloaded.
+    """
     prepared = tfds_rows.find_prepared(task, data_dir)
     if prepared is None or split not in task.all_splits:
         problem = (
@@ -172,7 +175,10 @@ def _prepared(
 
 
 def _in_tfds(task: Task, split: str) -> "Source":
-    """Returns a split in TensorFlow Datasets' default folder."""
+    """Returns the `Source` of a split in TensorFlow Datasets' own folder.
+
+    If the data are not prepared there, reading them downloads them.
+    """
     if not task.source:
         problem = (
             f"Task `{task.name}` is not in TensorFlow Datasets. Give its files "

@@ -22,10 +22,10 @@ _MAX_NAMED = 5
 def labeled_rows(
     rows: Sequence[Any], split: str, task: Task
 ) -> Sequence[Any] | list[Any]:
-    """Returns the rows with labels; warns if some are left out.
+    """Returns the rows with labels; warns if rows without labels are dropped.
 
-    A whole split without labels is common, because labels can be secret. It
-    causes a warning only if the task has files of its own.
+    It is common that no row of a split has a label, because labels can be
+    secret. This causes a warning only if the task has files of its own.
 
     Args:
         rows: List of rows of one split.
@@ -88,6 +88,7 @@ def _lacks_tags(rows: Any, task: Task) -> bool:
 def warn_of_overlap(rows: dict[str, list[dict[str, Any]]], task: Task) -> None:
     """Warns of training texts in other splits, and of untrained classes.
 
+    An untrained class occurs in another split, but not in the training split.
     A few such rows can be legitimate, so the warnings give their number, and
     all rows are kept.
 
@@ -101,7 +102,7 @@ def warn_of_overlap(rows: dict[str, list[dict[str, Any]]], task: Task) -> None:
 
 
 def _warn_of_repeated(rows: Any, split: str, task: Task) -> None:
-    # Makes no set of all training rows, because there can be many.
+    # A set of all training rows could take too much memory.
     here = {_texts(row, task) for row in rows[split]}
     here &= {t for row in rows["train"] if (t := _texts(row, task)) in here}
     repeated = [row for row in rows[split] if _texts(row, task) in here]

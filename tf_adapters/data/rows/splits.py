@@ -25,9 +25,9 @@ EVALUATED = ("validation", "validation_mismatched", "test")
 
 
 def resolve_labels(task: Task, data: Any) -> Task:
-    """Returns a task with its class names.
+    """Adds the class names to a task that does not state them.
 
-    If the task does not declare them, they are read from the training data.
+    They are read from the training data.
 
     Args:
         task: `Task`.
@@ -62,7 +62,7 @@ def load_rows(task: Task, data: Any, seed: int = 0) -> dict[str, Any]:
 
 
 def read_rows(task: Task, data: Any, seed: int = 0) -> dict[str, Any]:
-    """Returns the same as `load_rows`, without checking tags and overlap."""
+    """Loads the same rows as `load_rows`, without checking tags and overlap."""
     return _read_main(task, data, seed) | _read_others(task, data)
 
 

@@ -1,4 +1,4 @@
-"""The rows of a file, before a task checks and converts them."""
+"""The class `Table`, which holds the unchecked rows of a data file."""
 
 from collections.abc import Iterable
 import dataclasses
@@ -11,7 +11,7 @@ _MAX_REPORTED = 10
 
 @dataclasses.dataclass
 class Table:
-    """The rows of a file, before a task checks and converts them.
+    """The rows of a data file, before they are checked for a task.
 
     Attributes:
         origin: Name of the file in error messages.

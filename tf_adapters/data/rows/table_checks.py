@@ -79,7 +79,7 @@ def _hashable(label: Any) -> Any:
 
 
 def _check_columns(table: Table, task: Task, split: str) -> None:
-    """Raises a `DataError` if a named column is missing."""
+    """Raises a `DataError` if a column that the task reads is missing."""
     columns = table.columns
     if columns is None:  # JSON lines have no header; the first row counts.
         rows = iter(table.rows)
@@ -109,7 +109,10 @@ def _needs_label(task: Task, split: str) -> bool:
 
 
 def _class_names(counts: Any, task: Task) -> tuple[Any, ...]:
-    """Returns class names, sorted by number if all are numbers."""
+    """Returns the labels in `counts` as sorted class names.
+
+    If all are numbers, they are sorted as numbers.
+    """
     where = f"Column `{task.label_field}` of {task.files['train']}"
     names = collections.Counter()
     for label, count in counts.items():
@@ -157,7 +160,10 @@ def _check_whole(numbers: Any, counts: Any, where: str) -> None:
 
 
 def _check_repeated(names: Any, where: str, has_validation: Any) -> None:
-    """Raises an error if values rarely repeat, as in ids, texts or dates."""
+    """Raises a `DataError` if labels rarely repeat, as ids, texts or dates do.
+
+    `names` is a counter of the labels.
+    """
     total = names.total()
     are_many = len(names) > _MOST_NUMBERS and 2 * len(names) > total
     if are_many or (len(names) == total > 1 and not has_validation):

@@ -1,7 +1,7 @@
 """Reads rows from TensorFlow Datasets.
 
 Prepared files are read if there are any. Otherwise the data is downloaded. If
-no network answers, an error says what to do.
+there is no network, an error says what to do.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def read_prepared(task: Task, split: str, path: Path) -> Table:
 
 
 def check_network(task: Task) -> None:
-    """Raises a `DataError` if no network answers within ten seconds."""
+    """Raises a `DataError` if no host of the data can be reached in time."""
     if not network.answers(*_HOSTS):
         raise DataError(_no_data(task, "and there is no network"))
 
@@ -175,7 +175,7 @@ def _place(example: dict[str, Any], is_secret: bool, number: int) -> int:
 
 
 def _plain(value: Any, language: str = "") -> str | list[Any]:
-    """Decodes a text, a list of texts, or the translation in a language."""
+    """Decodes a string, a list of strings, or a translation in `language`."""
     if isinstance(value, dict) and "translation" in value:
         texts = value["translation"].tolist()
         value = dict(zip(_plain(value["language"]), texts, strict=True))
@@ -187,7 +187,11 @@ def _plain(value: Any, language: str = "") -> str | list[Any]:
 
 
 def _label(value: Any, names: Sequence[str] | None, task: Task) -> Any:
-    """Converts a label; class ids become names, as the task has other ids."""
+    """Converts a label of TensorFlow Datasets for `typed_rows`.
+
+    Class ids become class names, because the task can number its classes
+    differently.
+    """
     kind = task.kind.label
     if kind == "choice":
         # The index of a choice, even if the data set has names for indices.

@@ -66,7 +66,7 @@ def _typed(
 def _missing_column(
     table: Table, task: Task, labels: Sequence[str]
 ) -> str | None:
-    """Returns what is wrong with the header, or `None`.
+    """Returns an error message about a table's header, or `None`.
 
     Without this check each row would report the problem again.
     """

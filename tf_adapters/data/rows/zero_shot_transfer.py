@@ -52,7 +52,7 @@ def load_languages(task: Task, data: Any) -> dict[Any, Any]:
 def _load(
     task: Task, data_dir: str | os.PathLike[str] | None
 ) -> tuple[str, Sequence[Any] | list[Any]]:
-    """Returns the first split with labels, and its labeled rows."""
+    """Returns the name of the first split with labels, and its labeled rows."""
     # If there is no split, the error is about the test split.
     test = find_source(task, "test", data_dir)
     for source in _sources(task, data_dir) or [test]:
@@ -83,7 +83,7 @@ def _languages(task: Task, data: Any) -> Any:
 def _sources(
     task: Task, data_dir: str | os.PathLike[str] | None
 ) -> list[Source]:
-    """Returns the splits that can have labels, in order of preference."""
+    """Returns the `Source`s of splits that can have labels, preferred first."""
     found = [find_source(task, split, data_dir) for split in _SPLITS]
     return [source for source in found if source.may_have_labels]
 
@@ -114,7 +114,7 @@ def summarize(task: Task, metrics: dict[str, Any]) -> dict[str, Any]:
 
 
 def transfer_table(task: Task, summary: Any) -> str:
-    """Returns a text with a line for each language and each average."""
+    """Returns a table as text: a line for each language and each average."""
     name, languages = summary["metric"], summary["languages"]
     lines = [
         f"{language:<10} {values['split']:<10} {name} {values[name]:.4f}"

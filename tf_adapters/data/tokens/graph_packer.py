@@ -1,10 +1,12 @@
-"""Converts a packer to an equivalent packer that works in a graph."""
+"""Converts a text packer to an equivalent packer for TensorFlow graphs."""
 
 from tf_adapters.data.tokens.packing import TextPacker
 
 
 def in_graph(packer: TextPacker) -> TextPacker | None:
-    """Returns an equivalent packer that works in a graph, or `None`.
+    """Returns an equivalent packer that works in a TensorFlow graph.
+
+    Returns `None` if the tokenizer cannot be converted.
 
     Args:
         packer: `TextPacker`.

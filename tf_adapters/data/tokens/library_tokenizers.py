@@ -1,7 +1,8 @@
-"""Builds tokenizers of the library `tokenizers` from an encoder's tokenizer.
+"""Converts encoders' tokenizers to Hugging Face's library `tokenizers`.
 
-They give the same ids, without special tokens. They need no TensorFlow, know
-the characters of each token, and can be stored as `tokenizer.json`.
+The results give the same ids, without special tokens. They do not need
+TensorFlow, know the characters of each token, and can be stored as
+`tokenizer.json`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from tokenizers import models
 from tokenizers import normalizers
 from tokenizers import pre_tokenizers
 
-# Texts never contain NUL: it is removed first. So a piece that begins with it
-# is found in no text.
+# NUL is removed from texts before they are tokenized, so a piece that begins
+# with NUL never occurs in a text.
 _NEVER = "\0"
-# SentencePiece's names of sets of rules, as normalizers of the library. Its own
-# `Precompiled` loses combining characters.
+# Dict from SentencePiece's name of a set of normalization rules to equivalent
+# normalizers. `normalizers.Precompiled` would lose combining characters.
 _RULES = {
     "identity": (),
     "nfkc": (normalizers.NFKC,),
@@ -29,7 +30,9 @@ _RULES = {
 def library_tokenizer(
     tokenizer: keras_hub.tokenizers.Tokenizer,
 ) -> tokenizers.Tokenizer | None:
-    """Returns a tokenizer of `tokenizers`, or `None` for an unknown kind.
+    """Returns the equivalent tokenizer of Hugging Face's library `tokenizers`.
+
+    Returns `None` if the kind of tokenizer is not supported.
 
     Args:
         tokenizer: KerasHub tokenizer from `load_encoder`.
@@ -47,7 +50,8 @@ def _word_piece(
     tokenizer: Any,
 ) -> tokenizers.Tokenizer:
     tokens = tokenizer.get_vocabulary()
-    # Our own class cleans texts itself, and turns off KerasHub's cleaning.
+    # This library's own class cleans texts itself and turns off KerasHub's
+    # cleaning. It stores the settings as `lowercases` and `strips_accents`.
     lowercase = getattr(tokenizer, "lowercases", tokenizer.lowercase)
     strip = getattr(tokenizer, "strips_accents", tokenizer.strip_accents)
     built = tokenizers.Tokenizer(
@@ -80,7 +84,7 @@ def _byte_pair(
     ids = dict(tokenizer.vocabulary)
     unknown = "<unk>" if "<unk>" in ids else None
     built = tokenizers.Tokenizer(models.BPE(ids, merges, unk_token=unknown))
-    # Only ModernBERT's tokenizer has added tokens, and uses the form NFC.
+    # Only ModernBERT's tokenizer has added tokens, and normalizes to NFC.
     added = getattr(tokenizer, "added_tokens", None)
     forms = [] if added is None else [normalizers.NFC()]
     built.normalizer = normalizers.Sequence([without_nul(), *forms])
@@ -105,7 +109,7 @@ def _unigram(
     pieces = [(_spelled(piece), piece.score) for piece in model.pieces]
     unknown = model.trainer_spec.unk_id
     if isinstance(tokenizer, keras_hub.models.XLMRobertaTokenizer):
-        # The first ids are those of fairseq.
+        # The first ids are fairseq's special tokens.
         special = ("<s>", "<pad>", "</s>", "<unk>")
         pieces = [(_NEVER + name, 0.0) for name in special] + pieces[3:]
         unknown = tokenizer.unk_token_id
@@ -124,13 +128,16 @@ def _unigram(
 
 
 def _spelled(piece: Any) -> str:
-    """Returns a piece as it is written in texts; special ones never are."""
+    """Returns the text of a SentencePiece piece.
+
+    A special piece gets a prefix that never occurs in texts.
+    """
     is_text = piece.type in (piece.NORMAL, piece.USER_DEFINED)
     return piece.piece if is_text else _NEVER + piece.piece
 
 
 def token_name(tokenizer: tokenizers.Tokenizer, token_id: int) -> str:
-    """Returns the name of a special token, for people to read."""
+    """Returns the name of a token for messages, or `"id <id>"` if unknown."""
     name = tokenizer.id_to_token(token_id)
     return f"id {token_id}" if name is None else name.removeprefix(_NEVER)
 
@@ -141,7 +148,7 @@ def without_nul() -> normalizers.Normalizer:
 
 
 def _rules(spec: Any) -> list[normalizers.Normalizer]:
-    """Returns the normalizers of SentencePiece's rules."""
+    """Returns normalizers for a SentencePiece model's normalization rules."""
     if spec.name in _RULES:
         return [rule() for rule in _RULES[spec.name]]
     return [normalizers.Precompiled(spec.precompiled_charsmap)]
@@ -150,7 +157,10 @@ def _rules(spec: Any) -> list[normalizers.Normalizer]:
 def _cleaning(
     tokenizer: keras_hub.tokenizers.SentencePieceTokenizer,
 ) -> list[normalizers.Normalizer]:
-    """Returns ALBERT's cleanup of texts; see `AlbertTokenizer`."""
+    """Returns normalizers that clean texts as `AlbertTokenizer` does.
+
+    For other tokenizers, the list is empty.
+    """
     if not hasattr(tokenizer, "keeps_accents"):
         return []
     steps = [normalizers.Replace(tokenizers.Regex("``|''"), '"')]

@@ -21,7 +21,7 @@ _SPACES = r"[\t-\r\x{85}\p{Z}]+"
 def tokenize_with_masks(
     tokenize_texts: Callable[..., Any], texts: str, mask: Any, mask_id: int
 ) -> Any:
-    """Returns ragged tokens of texts, with `mask_id` for each mask in them.
+    """Returns ragged token ids of texts, with `mask_id` for each mask token.
 
     Each part between masks is tokenized as a separate text. White space before
     a mask is dropped, as in the original tokenizers of RoBERTa and XLM-R.
@@ -40,7 +40,8 @@ def tokenize_with_masks(
     tokens = tokenize_texts(parts.flat_values)
     masks = tf.fill([tokens.nrows(), 1], tf.cast(mask_id, tokens.dtype))
     tokens = tf.concat([masks, tokens], axis=1)
-    # There is one more part than masks, so drop the first mask.
+    # A mask was added before each part of a text. A text has one more part than
+    # masks, so drop its first mask.
     return parts.with_values(tokens).merge_dims(1, 2)[:, 1:]
 
 

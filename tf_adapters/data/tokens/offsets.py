@@ -76,7 +76,7 @@ def _sentence_piece(tokenizer: Any, texts: Any) -> list[Any]:
     for text, row, begin, end in zip(
         texts, ids.to_list(), begins.to_list(), ends.to_list(), strict=True
     ):
-        # The library's offsets are in bytes.
+        # TensorFlow Text's offsets are in bytes.
         lengths = [len(character.encode()) for character in text]
         indices = np.repeat(np.arange(len(text) + 1), [*lengths, 1])
         # KerasHub adds one to all ids, and moves the id of the unknown token.

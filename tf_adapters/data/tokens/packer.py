@@ -60,11 +60,12 @@ class Packer:
         raise NotImplementedError
 
     def check_length(self, name: str, value: Any, num_texts: int) -> None:
-        """Raises an error unless a length has room for a token of each text.
+        """Raises a `UserError` if rows of a given length cannot hold a text.
 
         Args:
             name: Name of the argument, for the error.
-            value: The length, including special tokens.
+            value: Length of a row, including special tokens. It must have room
+                for at least one token of each text.
             num_texts: Number of texts packed together, 1 or 2.
 
         Raises:
@@ -90,7 +91,7 @@ class Packer:
         )
 
     def limit(self, sequence_length: int | None, num_texts: int) -> int:
-        """Returns the largest number of tokens in rows of a given length.
+        """Returns the smaller of `max_length` and the given row length.
 
         Args:
             sequence_length: Length of the rows, or `None` for any length.
@@ -107,7 +108,10 @@ class Packer:
     def tokenize_with_offsets(
         self, texts: Any
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Returns tokens and offsets, but not in a graph; see `offsets`."""
+        """Returns the tokens of each text and their offsets; see `offsets`.
+
+        This works eagerly only.
+        """
         return offsets.tokenize_with_offsets(self.tokenizer, texts)
 
     @property
@@ -140,7 +144,7 @@ class Packer:
     def reading_masks(self) -> Self:
         """Returns a copy that recognizes the mask token in texts.
 
-        This packer itself treats all special tokens in texts as text.
+        The original packer treats all special tokens in texts as plain text.
         """
         packer = copy.copy(self)
         packer._mask = self.mask

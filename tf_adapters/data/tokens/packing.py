@@ -111,18 +111,18 @@ class TextPacker(Packer):
         return self._features(rows, first_lengths, sequence_length)
 
     def pack_tokens(self, tokens: Any) -> dict[str, Any]:
-        """Returns the features of single texts, given their ragged tokens."""
+        """Packs single texts that are given as ragged tokens."""
         rows = self._join(self._framed(tokens, self.max_length))
         lengths = tf.cast(rows.row_lengths(), tf.int32)
         return self._features(rows, lengths, None)
 
     def pack_windows(self, texts: Any, windows: Windows) -> dict[str, Any]:
-        """Returns features of long texts; see `window_packing`."""
+        """Packs long texts as windows; see `window_packing`."""
         texts = _strings("texts", texts)
         return window_packing.pack_windows(self, texts, windows)
 
     def _framed(self, tokens: Any, limit: Any) -> list[Any]:
-        """Returns single texts' tokens between special tokens, for `_join`."""
+        """Puts tokens of single texts between special tokens, for `_join`."""
         special = self.special_tokens
         return [[special.start], tokens[:, : limit - 2], [special.end]]
 
@@ -151,7 +151,7 @@ class TextPacker(Packer):
     def tokenize_rows(
         self, texts_a: Sequence[str], texts_b: Any = None
     ) -> tuple[list[Any], list[Any] | None]:
-        """Tokenizes a data set, for a cache.
+        """Tokenizes the texts of a data set, without padding.
 
         Args:
             texts_a: List of strings.
@@ -227,7 +227,7 @@ class TextPacker(Packer):
         return rows, first_lengths
 
     def _join(self, parts: Any) -> Any:
-        """Joins ragged tokens with lists of ids, which each row repeats."""
+        """Concatenates ragged tokens and lists of ids repeated in each row."""
         (ragged, *_) = [p for p in parts if isinstance(p, tf.RaggedTensor)]
         count = ragged.nrows()
         return tf.concat(

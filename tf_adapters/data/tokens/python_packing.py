@@ -117,7 +117,10 @@ def _check_texts(name: str, texts: Any) -> None:
 
 
 def _in_turn(first: Any, second: Any, room: Any) -> tuple[Any, Any]:
-    """Returns how many tokens of each text are kept, by round robin."""
+    """Returns how many tokens of two texts fit into `room`, by round robin.
+
+    `first` and `second` are the numbers of tokens of the texts.
+    """
     one = min(first, max(room - room // 2, room - second))
     return one, min(second, room - one)
 

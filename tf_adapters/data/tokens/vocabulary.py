@@ -22,7 +22,7 @@ def tokens_of(tokenizer: Any) -> Any:
 
 
 def continues_word(tokenizer: Any) -> np.ndarray:
-    """Returns a boolean array by id: whether a token continues a word."""
+    """Returns a boolean array: whether each token id continues a word."""
     tokens = tokens_of(tokenizer)
     mark = _mark(tokens)
     marked = np.array([token.startswith(mark) for token in tokens])
@@ -30,7 +30,7 @@ def continues_word(tokenizer: Any) -> np.ndarray:
 
 
 def token_texts(tokenizer: Any, size: Any) -> list[str]:
-    """Returns the text of each token, a list by id.
+    """Returns a list of the tokens' texts, in the order of ids.
 
     In byte-level BPE and SentencePiece, a token that begins a word includes the
     space before it. In WordPiece, a token that continues a word keeps its `##`.
@@ -52,9 +52,9 @@ def token_texts(tokenizer: Any, size: Any) -> list[str]:
 
 
 def _mark(tokens: Any) -> str:
-    """Returns the vocabulary's mark, the most common of the three.
+    """Returns the mark with which a vocabulary's tokens begin most often.
 
-    The others can occur too: byte-level BPE has tokens that begin with `##`.
+    Other marks can occur too: byte-level BPE has tokens that begin with `##`.
     """
     return max(
         (_BYTE_SPACE, _SPACE, _INSIDE),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def pack_windows(
     packer: TextPacker, texts: Any, windows: Windows
 ) -> dict[str, Any]:
-    """Returns the features of a batch of texts, cut into windows.
+    """Cuts texts into windows and returns the model's inputs.
 
     The windows are the same as from `tokenize_windows`.
 
@@ -42,7 +42,7 @@ def pack_windows(
 
 
 def _cut(tokens: Any, windows: Windows, room: int) -> tuple[Any, Any]:
-    """Returns the tokens of all windows, and each text's number of windows.
+    """Returns ragged tokens of all windows, and each text's window count.
 
     Args:
         tokens: Ragged tensor `(batch, tokens)`.

@@ -67,12 +67,18 @@ class Windows:
         return list(itertools.islice(found, self.count)) or [slice(0, 0)]
 
     def reach(self, room: Any) -> Any:
-        """Returns the largest number of tokens that a text's windows cover."""
+        """Returns the largest number of tokens that the windows can cover.
+
+        `room` is the number of a text's tokens that fit into a window.
+        """
         return (self.count - 1) * self.step(room) + room
 
 
 def window_spans(count: Any, room: Any, stride: Any) -> Iterator[Any]:
-    """Yields slices of at most `room` tokens that cover `count` tokens."""
+    """Yields slices of up to `room` tokens that cover `count` tokens.
+
+    The starts of the slices are `stride` tokens apart.
+    """
     start = 0
     while start < count:
         stop = min(start + room, count)
@@ -85,7 +91,7 @@ def window_spans(count: Any, room: Any, stride: Any) -> Iterator[Any]:
 def tokenize_windows(
     packer: "TextPacker", texts: Sequence[str], windows: Windows
 ) -> tuple[Any, ...]:
-    """Tokenizes texts and cuts them into windows, for a cache.
+    """Tokenizes texts and cuts them into windows, without padding.
 
     Logs a warning if texts have more tokens than fit into their windows.
 

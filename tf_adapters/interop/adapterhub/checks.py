@@ -1,4 +1,4 @@
-"""Checks of AdapterHub folders: names, paths, and places of methods."""
+"""Checks AdapterHub folders: names, paths, and positions of methods."""
 
 from pathlib import Path
 import re
@@ -17,9 +17,9 @@ def check_embeddings(
     """Raises a `UserError` if the two libraries attach a method differently.
 
     The embeddings of some encoders, such as ELECTRA's small models, are
-    narrower than the blocks. There, the library attaches prompts and
-    invertible adapters before the projection to the blocks' width, and
-    tf_adapters after it.
+    narrower than the blocks. With these encoders, AdapterHub attaches prompts
+    and invertible adapters before the projection to the blocks' width, and
+    tf_adapters attaches them after it.
     """
     parts = getattr(method, "parts", (method,))
     kinds = (methods.Invertible, methods.PromptTuning)
@@ -45,14 +45,14 @@ def check_name(name: str) -> None:
 
 
 def folder_within(folder: Path, name: Any, what: str) -> Path:
-    """Returns the path of a folder that is named in a setup.
+    """Returns the path of an adapter's or head's folder in a setup.
 
-    The folder must be in the setup's folder. Otherwise a downloaded setup could
-    read any folder of this machine.
+    A setup is AdapterHub's folder with a fusion and its members. The folder
+    must be in it, or a downloaded setup could read any folder of this machine.
 
     Args:
         folder: Path of the setup.
-        name: Name in its configuration.
+        name: Name of the folder in the setup's configuration.
         what: Kind of folder, for the error; `"adapter"` for example.
 
     Raises:

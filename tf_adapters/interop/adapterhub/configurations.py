@@ -66,7 +66,7 @@ def read_method(
 def _in_todays_keys(
     given: dict[str, Any], version: tuple[int, ...]
 ) -> dict[str, Any]:
-    """Returns a configuration with the keys and meanings of today's version."""
+    """Converts a configuration to the keys and meanings of `adapters` 1.3.0."""
     config = {k: v for k, v in given.items() if k not in keys.OLD_KEYS}
     if old := given.get("invertible_adapter"):
         config["inv_adapter"] = old["block_type"]
@@ -115,7 +115,7 @@ def write_method(method: methods.Method, width: int) -> dict[str, Any]:
     if not hasattr(method, "reduction_factor"):
         return entry.write(method, "AdapterHub")
     units = bottleneck_slots.width_of_bottleneck(method, width)
-    # The library truncates width / factor; the 0.5 makes the result `units`.
+    # AdapterHub truncates width / factor; the 0.5 makes the result `units`.
     factor = width / (units + 0.5) if width % units else width // units
     method = dataclasses.replace(method, units=units, reduction_factor=None)
     return entry.write(method, "AdapterHub") | {"reduction_factor": factor}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tf_adapters.interop.architectures import Architecture
 
 HEAD_FILE = "head_config.json"
-# Version of the library that written folders claim.
+# Version of `adapters` that is stored in written folders.
 VERSION = "adapters.1.3.0"
 # Module names of versions before 1.0, and today's.
 _OLD_NAMES = {
@@ -110,7 +110,7 @@ def _has_head(folder: Path) -> bool:
     """Returns whether a folder has a head.
 
     Raises:
-        AdapterError: If it has a head's tensors but no configuration of it.
+        AdapterError: If it has a head's tensors but no `head_config.json`.
     """
     if (folder / HEAD_FILE).exists():
         return True
@@ -138,7 +138,7 @@ def _version(config: dict[str, Any]) -> tuple[int, ...]:
 def normalized(
     tensors: dict[str, np.ndarray], architecture: Architecture
 ) -> dict[str, np.ndarray]:
-    """Renames tensors to the newest names, with the encoder's prefix."""
+    """Renames tensors as in `adapters` 1.3.0, with the encoder's prefix."""
     found = {}
     for name, tensor in tensors.items():
         for old, new in _OLD_NAMES.items():
@@ -154,10 +154,10 @@ def normalized(
 def _without_missing_coupling(
     method: methods.Method, tensors: dict[str, np.ndarray]
 ) -> methods.Method:
-    """Drops the coupling from a method if there are no tensors for it.
+    """Drops the invertible adapter from a method if it has no tensors.
 
-    Version 1 also wrote a language adapter's coupling into the configurations
-    of task adapters.
+    Version 1 also wrote a language adapter's invertible adapter into the
+    configurations of task adapters.
     """
     has_coupling = any("invertible_adapters" in name for name in tensors)
     return method if has_coupling else without_map(method)
@@ -172,7 +172,7 @@ def read_head(
     )
     path = weights_file(folder, "model_head")
     tensors = read_weights(path)
-    # The library also writes heads whose names begin with this head's name.
+    # AdapterHub also writes heads whose names begin with this head's name.
     tensors = {k: v for k, v in tensors.items() if k.startswith(start)}
     return head, tensor_names.to_ours(names, tensors, path)
 
@@ -185,7 +185,7 @@ def write_adapter(
     shape: methods.EncoderShape,
     architecture: Architecture,
 ) -> None:
-    """Writes an adapter and its head in the library's format.
+    """Writes an adapter and its head in AdapterHub's format.
 
     Args:
         folder: Path of an existing folder.
@@ -196,7 +196,7 @@ def write_adapter(
         architecture: `Architecture` of the encoder.
 
     Raises:
-        AdapterError: If the library has no such method or head.
+        AdapterError: If AdapterHub has no such method or head.
     """
     folder, method = Path(folder), methods.from_config(config["method"])
     inner = configurations.write_method(method, shape.width)
@@ -230,7 +230,7 @@ def write_head(
     facts: dict[str, Any],
     architecture: Architecture,
 ) -> list[tensor_names.TensorName]:
-    """Writes a head, and returns its `TensorName`s.
+    """Writes a head in AdapterHub's format, and returns its `TensorName`s.
 
     Args:
         folder: Path of an existing folder.
@@ -241,7 +241,7 @@ def write_head(
         architecture: `Architecture` of the encoder.
 
     Raises:
-        AdapterError: If the library has no such head.
+        AdapterError: If AdapterHub has no such head.
     """
     inner, names = adapterhub_heads.write_head(
         config["head"], architecture, name
@@ -257,7 +257,7 @@ def facts_of(
     shape: methods.EncoderShape,
     architecture: Architecture,
 ) -> dict[str, Any]:
-    """Returns the facts that all JSON files of the library state."""
+    """Returns the keys and values that all of AdapterHub's JSON files have."""
     return {
         "hidden_size": shape.width,
         "model_class": f"{architecture.class_name}AdapterModel",
@@ -268,7 +268,7 @@ def facts_of(
 
 
 def write_json(path: Path, config: dict[str, Any]) -> None:
-    """Writes a configuration as JSON, formatted as by the library."""
+    """Writes a configuration as JSON, formatted as AdapterHub does."""
     text = json.dumps(config, indent=2, sort_keys=True)
     path.write_text(f"{text}\n", encoding="utf-8")
 

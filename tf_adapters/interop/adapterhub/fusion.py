@@ -1,4 +1,4 @@
-"""Reads and writes AdapterFusion with its members, as AdapterHub's setups."""
+"""Reads and writes AdapterHub's setups: a fusion and its members."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tf_adapters.interop.architectures import Architecture
 
 _FUSION_FILE = "adapter_fusion_config.json"
-# Settings that only have one value in our fusion.
+# AdapterHub's settings for which our fusion supports only these values.
 _FIXED = {
     "query": True,
     "key": True,
@@ -51,7 +51,7 @@ def read_fusion(
     Path,
     list[Path],
 ]:
-    """Reads the folder of a fusion, a setup with all its adapters.
+    """Reads a setup: AdapterHub's folder with a fusion and all its members.
 
     Args:
         folder: Path with `adapter_setup.json`.
@@ -170,10 +170,10 @@ def _fusion_names(
 
 
 def _biases_of_keys(names: list[tensor_names.TensorName]) -> list[str]:
-    """Returns the library's names of the biases of the keys.
+    """Returns AdapterHub's names of the biases of the key projections.
 
-    They add the same number to the scores of all members, which the softmax
-    cancels. Our fusion has no such biases.
+    These biases add the same number to the scores of all members, so they do
+    not change the softmax. Our fusion has no such biases.
     """
     theirs = (name for n in names for name in n.theirs)
     return [n.replace("weight", "bias") for n in theirs if ".key.weight" in n]
@@ -188,7 +188,7 @@ def _fusion_tensors(
     names = _fusion_names(method, place)
     tensors = adapterhub_folder.normalized(tensors, place.architecture)
     biases = _biases_of_keys(names)
-    # The library also writes fusions whose names begin with this name.
+    # AdapterHub also writes fusions whose names begin with this name.
     tensors = {
         key: value
         for key, value in tensors.items()
@@ -225,7 +225,7 @@ def write_fusion(
     shape: methods.EncoderShape,
     architecture: Architecture,
 ) -> None:
-    """Writes a fusion with its members as a setup.
+    """Writes a fusion with its members as a setup of AdapterHub.
 
     Args:
         folder: Path of an existing folder.

@@ -41,8 +41,8 @@ def read_head(
         architecture: `Architecture`.
 
     Returns:
-        A tuple of three: our head's configuration, its `TensorName`s, and the
-        prefix of the library's names.
+        A tuple of three: the configuration of our equivalent head, its
+        `TensorName`s, and the prefix of AdapterHub's tensor names.
 
     Raises:
         AdapterError: If the file is damaged or for another encoder, or
@@ -59,7 +59,11 @@ def read_head(
 def _read_flex(
     inner: dict[str, Any], start: str
 ) -> tuple[dict[str, Any], list[TensorName]]:
-    """Reads a head of AdapterHub's own classes, not of `transformers`."""
+    """Reads a head of one of AdapterHub's own classes.
+
+    `inner` is `config` in `head_config.json`, and `start` the prefix of the
+    tensors' names. `_read_static` reads heads of `transformers`.
+    """
     if inner["head_type"] == masked_lm.NAME:
         return masked_lm.read_head(inner, start)
     kind = _KINDS.get(inner["head_type"])
@@ -138,7 +142,7 @@ def _names_of_labels(label2id: dict[str, int] | None, number: int) -> list[str]:
 def write_head(
     config: dict[str, Any], architecture: Architecture, name: str
 ) -> tuple[dict[str, Any], list[TensorName]]:
-    """Returns `config` of `head_config.json`, and the `TensorName`s.
+    """Returns a head's `config` in `head_config.json`, and `TensorName`s.
 
     Args:
         config: Our head's configuration.
@@ -161,7 +165,7 @@ def write_head(
 
 
 def _inner(config: dict[str, Any], form: HeadForm) -> dict[str, Any]:
-    """Returns `config` of `head_config.json`, without the dropout rate."""
+    """Returns `config` for `head_config.json`, without the dropout rate."""
     has_hidden = form.hidden_layer != "none"
     is_text, is_choice = form.kind == "text", form.kind == "choice"
     labels = config.get("labels") or ["LABEL_0"]
@@ -179,6 +183,6 @@ def _inner(config: dict[str, Any], form: HeadForm) -> dict[str, Any]:
     if is_text or is_choice:
         inner["use_pooler"] = form.reads == "pooled_output"
     elif not has_hidden:
-        # The library's default, which a head of one layer does not use.
+        # AdapterHub's default, which a head of one layer does not use.
         inner["activation_function"] = "tanh"
     return inner | ({"bias": True} if is_text else {})

@@ -12,7 +12,7 @@ ACTIVATIONS = {
     "leakyrelu": "leaky_relu",
     "linear": "linear",
 }
-# From our names to the library's. For the last three, the library has several.
+# Dict from our names to AdapterHub's, which has several for the last three.
 NON_LINEARITIES = {
     **{ours: theirs for theirs, ours in ACTIVATIONS.items()},
     "gelu": "gelu",
@@ -98,6 +98,6 @@ PROMPT = {
 ATTENTION = {"q": "query", "k": "key", "v": "value"}
 RESIDUALS = {True: "sublayer_output", "post_add": "sum", False: "read"}
 STANDS = {"prefix": "before", "prefix_after_bos": "after_first"}
-# Keys of files of version 1 that have no effect here.
+# Keys in files of version 1 that tf_adapters ignores or converts.
 OLD_KEYS = {"invertible_adapter", "new_attention_norm", "type", "patience"}
 OLD_KEYS |= {"attention_type"}

@@ -17,7 +17,7 @@ PLACES_OF = {"houlsby": BOTH, "pfeiffer": BOTH[1:]}
 
 
 class Place(typing.NamedTuple):
-    """An adapter's place in an encoder.
+    """An adapter's name, and the encoder that the adapter is for.
 
     Attributes:
         shape: `EncoderShape`.
@@ -31,7 +31,7 @@ class Place(typing.NamedTuple):
 
     @property
     def encoder(self) -> str:
-        """The name of the encoder's module, with a dot."""
+        """The name of the encoder's module, followed by a dot."""
         return f"{self.architecture.prefix}."
 
     def module(self, block: int, name: str) -> str:
@@ -45,7 +45,7 @@ class Place(typing.NamedTuple):
         tensors: list[TensorName],
         parent: str = "",
     ) -> list[TensorName]:
-        """Returns the names of tensors that each block has.
+        """Returns the `TensorName`s of tensors that each block has.
 
         Args:
             method: `Method`, which can leave out blocks.
@@ -70,7 +70,10 @@ class Place(typing.NamedTuple):
         places: tuple[str, ...],
         tensors: list[TensorName],
     ) -> list[TensorName]:
-        """Returns the names of tensors in the slots of each block."""
+        """Returns the `TensorName`s of tensors in the slots of each block.
+
+        `places` are the names of the slots.
+        """
         modules = {place: self.architecture.slots[place] for place in places}
         return self.in_blocks(method, modules, tensors)
 
@@ -80,7 +83,7 @@ class Place(typing.NamedTuple):
         projections: tuple[str, ...],
         tensors: list[TensorName],
     ) -> list[TensorName]:
-        """Returns the names of tensors at projections of each block."""
+        """Returns the `TensorName`s of tensors at projections of each block."""
         modules = {p: self.architecture.projections[p] for p in projections}
         return self.in_blocks(method, modules, tensors, ".loras")
 
@@ -95,15 +98,15 @@ def _delta(down: str = "adapter_down.0") -> list[TensorName]:
 def bottlenecks(
     method: methods.Houlsby | methods.Pfeiffer, place: Place
 ) -> list[TensorName]:
-    """Returns the names for `Houlsby` and `Pfeiffer`."""
+    """Returns the `TensorName`s of the methods `Houlsby` and `Pfeiffer`."""
     return place.in_slots(method, PLACES_OF[method.stacks_as], _delta())
 
 
 def forms(method: methods.BottleneckForms, place: Place) -> list[TensorName]:
-    """Returns the names for `BottleneckForms`."""
+    """Returns the `TensorName`s of the method `BottleneckForms`."""
     tensors = _delta()
     if method.new_norm in ("before", "both"):
-        # Stored twice, because the down-projection contains the norm, too.
+        # The norm is stored twice, because the down-projection contains it too.
         modules = ("adapter_norm_before", "adapter_down.0")
         tensors = _delta("adapter_down.1") + norm("norm_before_", *modules)
     if method.new_norm in ("after", "both"):
@@ -116,7 +119,7 @@ def forms(method: methods.BottleneckForms, place: Place) -> list[TensorName]:
 
 
 def compacter(method: methods.Compacter, place: Place) -> list[TensorName]:
-    """Returns the names for `Compacter`."""
+    """Returns the `TensorName`s of the method `Compacter`."""
     parts = {"left": "W_left", "right": "W_right", "bias": "b"}
     sides = {"down": "adapter_down.0", "up": "adapter_up"}
     tensors = [
@@ -132,7 +135,7 @@ def compacter(method: methods.Compacter, place: Place) -> list[TensorName]:
 
 
 def lora(method: methods.LoRA, place: Place) -> list[TensorName]:
-    """Returns the names for `LoRA`."""
+    """Returns the `TensorName`s of the method `LoRA`."""
     tensors = [
         TensorName("down_kernel", ("lora_A",), "transposed"),
         TensorName("up_kernel", ("lora_B",), "transposed"),
@@ -142,14 +145,14 @@ def lora(method: methods.LoRA, place: Place) -> list[TensorName]:
 
 
 def ia3(method: methods.IA3, place: Place) -> list[TensorName]:
-    """Returns the names for `IA3`."""
+    """Returns the `TensorName`s of the method `IA3`."""
     tensors = [TensorName("vector", ("lora_B",), "column")]
     projections = ("key", "value", "ffn_up")
     return place.in_projections(method, projections, tensors)
 
 
 def prefix(method: methods.PrefixTuning, place: Place) -> list[TensorName]:
-    """Returns the names for `PrefixTuning`."""
+    """Returns the `TensorName`s of the method `PrefixTuning`."""
     module, name = place.architecture.prefix_tuning
     # Every block stores a copy of the prefixes, even if it is left out.
     pools = [f"{place.encoder}prefix_tuning"]
@@ -176,7 +179,7 @@ def prefix(method: methods.PrefixTuning, place: Place) -> list[TensorName]:
 
 
 def prompt(method: methods.PromptTuning, place: Place) -> list[TensorName]:
-    """Returns the names for `PromptTuning`."""
+    """Returns the `TensorName`s of the method `PromptTuning`."""
     module = f"{place.encoder}prompt_tuning.prompt_tunings.{place.adapter}"
     return [
         TensorName("prompt/vectors", (f"{module}.prompt_embedding.weight",))
@@ -184,7 +187,7 @@ def prompt(method: methods.PromptTuning, place: Place) -> list[TensorName]:
 
 
 def coupling(place: Place) -> list[TensorName]:
-    """Returns the names for `Invertible`."""
+    """Returns the `TensorName`s of the method `Invertible`."""
     start = f"{place.encoder}invertible_adapters.{place.adapter}"
     return [
         name

@@ -1,7 +1,7 @@
 """Our methods in AdapterHub's format (`adapters` 1.3.0), one entry each.
 
-In the rows of bottlenecks, `reduction_factor` is the number of units: the
-library's factor also depends on the encoder's width.
+In the rows of bottlenecks, `reduction_factor` is the number of units, because
+AdapterHub's factor also depends on the encoder's width.
 """
 
 from collections.abc import Callable
@@ -59,7 +59,7 @@ _GATES = {(False, False): False, (False, True): False, (True, True): True}
 
 
 def _scaling(value: str | float) -> tuple[float, str]:
-    """Returns `scaling` and `learned_scaling`."""
+    """Converts `scaling` of AdapterHub to our `scaling`, `learned_scaling`."""
     if isinstance(value, str):
         return 1.0, {"learned": "scalar", "channel": "channel"}[value]
     return float(value), "none"
@@ -243,7 +243,7 @@ _PROMPT = Entry(
     keys.PROMPT,
     fixed={"form": "adapterhub"},
 )
-# By `architecture` in the configuration. The first entry that fits is used.
+# Dict from a configuration's `architecture`. The first entry that fits is used.
 ENTRIES = {
     None: (_COMPACTER, _HOULSBY, _PFEIFFER, _FORMS),
     "lora": (_IA3, _LORA),

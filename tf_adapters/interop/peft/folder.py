@@ -42,7 +42,7 @@ _COMMON = {
 
 
 def weights_file(folder: Path) -> Path:
-    """Returns the path of the file with the tensors."""
+    """Returns the path of the file with a PEFT folder's tensors."""
     safe = Path(folder) / "adapter_model.safetensors"
     return safe if safe.exists() else Path(folder) / "adapter_model.bin"
 
@@ -128,7 +128,7 @@ def _read_by_table(
     architecture: Architecture,
     tensors: dict[str, np.ndarray],
 ) -> tuple[methods.Method, dict[str, np.ndarray]]:
-    """Returns the method and a dict from our tensor names to arrays."""
+    """Reads a method that is not LoRA; returns it and a dict of our tensors."""
     entry = table.ENTRIES[config["peft_type"]]
     method = entry.read(config, source)
     sizes = entry.of_encoder(method, shape, architecture)
@@ -232,7 +232,7 @@ def _full_names(
 def _without_network(
     method: methods.PrefixTuning, tensors: dict[str, np.ndarray]
 ) -> tuple[methods.PrefixTuning, dict[str, np.ndarray]]:
-    """Replaces a prefix's network by its output: PEFT saves only the vectors.
+    """Replaces a prefix's network by its output, the vectors that PEFT saves.
 
     Raises:
         AdapterError: If PEFT has no such network.

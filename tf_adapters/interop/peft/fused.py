@@ -1,4 +1,4 @@
-"""Converts LoRAs of a module that computes several of our projections.
+"""Converts LoRAs of modules that compute several projections.
 
 ModernBERT's `Wqkv` computes queries, keys and values. PEFT's LoRA of `Wqkv` has
 one matrix `A`, and one matrix `B` with rows for the queries, the keys and the
@@ -23,7 +23,7 @@ def parted(
     wanted: dict[tuple[int, str], str],
     architecture: Architecture,
 ) -> dict[str, np.ndarray]:
-    """Returns arrays in which each projection has its own part of `B`.
+    """Splits the `B` of each fused module into parts for its projections.
 
     Args:
         arrays: Dict from our tensor names to arrays. For a fused projection,

@@ -25,7 +25,7 @@ POOLER = "pooler.dense"
 
 
 def _forms(kind: str, architecture: Architecture) -> tuple[heads.HeadForm, ...]:
-    """Returns the possible `HeadForm`s of a kind, the usual one first."""
+    """Returns the possible `HeadForm`s for `kind`, the usual one first."""
     form = heads.huggingface_form(kind, architecture)
     if form.reads != "pooled_output":
         return (form,)
@@ -74,7 +74,7 @@ def without_head(
 def write_head(
     config: dict[str, Any] | None, architecture: Architecture
 ) -> tuple[str, list[TensorName], list[str] | None]:
-    """Returns PEFT's task, the head's `TensorName`s, and the saved modules.
+    """Returns PEFT's task type, the head's `TensorName`s, and modules to save.
 
     Args:
         config: Our head's configuration, or `None`.
@@ -113,7 +113,7 @@ def check_prefix(task: str, architecture: Architecture) -> None:
     """Raises an `AdapterError` if PEFT's prefix tuning cannot run on a model.
 
     Args:
-        task: PEFT's task.
+        task: PEFT's task type.
         architecture: `Architecture`.
     """
     if not architecture.takes_prefix:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tf_adapters.interop.architectures import Architecture
 
-# From our kernel to PEFT's matrix, which is its transpose.
+# Dict from our kernel to PEFT's matrix, which is the kernel's transpose.
 _MATRICES = {"down_kernel": "lora_A", "up_kernel": "lora_B"}
 
 
@@ -38,7 +38,7 @@ def read(
     architecture: Architecture,
     tensors: dict[str, np.ndarray],
 ) -> tuple[methods.Method, dict[str, np.ndarray]]:
-    """Returns the method and a dict from our tensor names to arrays.
+    """Reads a LoRA; returns it and a dict from our tensor names to arrays.
 
     Args:
         config: Dict with LoRA's keys of `adapter_config.json`.
@@ -91,7 +91,7 @@ def _targets(
     shape: methods.EncoderShape,
     architecture: Architecture,
 ) -> dict[tuple[int, str], str]:
-    """Returns a dict from (block, projection) to the module's name."""
+    """Returns a dict from (block, projection) to the module with a LoRA."""
     is_target = peft_patterns.targets(config, source)
     found = {}
     for block in _blocks(config, shape):
@@ -118,7 +118,7 @@ def _blocks(config: dict[str, Any], shape: methods.EncoderShape) -> list[int]:
 def _scales(
     config: dict[str, Any], source: Path, modules: dict[Any, str]
 ) -> dict[Any, tuple[int, float]]:
-    """Returns a dict from key to each module's rank and alpha.
+    """Returns a dict from each key of `modules` to the rank and the alpha.
 
     The scale is always alpha / rank: for rank-stabilized LoRA, alpha is
     multiplied by the root of the rank.
@@ -142,7 +142,7 @@ def _scales(
 def _grid(
     wanted: dict[tuple[int, str], str], shape: methods.EncoderShape
 ) -> tuple[set[int], tuple[str, ...]]:
-    """Splits the targets into their blocks and their projections.
+    """Returns the blocks and the projections that have a LoRA.
 
     Raises:
         AdapterError: If the blocks do not all have the same projections.
@@ -162,7 +162,7 @@ def _even(
     ranks: dict[tuple[int, str], int],
     arrays: dict[str, np.ndarray],
 ) -> tuple[float, dict[str, np.ndarray]]:
-    """Returns an alpha for all modules, and arrays of equal rank.
+    """Returns one alpha for all modules, and arrays with the same rank.
 
     If modules differ in rank or alpha, the kernels are padded with zeros to
     the largest rank, each up-projection is multiplied by its own scale, and
@@ -202,7 +202,7 @@ def _modules(
     shape: methods.EncoderShape,
     architecture: Architecture,
 ) -> dict[str, Any]:
-    """Returns PEFT's keys that say which modules have a LoRA."""
+    """Returns a dict of PEFT's keys that say which modules have a LoRA."""
     blocks = [i for i, k in enumerate(method.kept_blocks(shape)) if k]
     modules = _target_modules(method, architecture, blocks)
     says_blocks = isinstance(modules, str) or not method.leave_out

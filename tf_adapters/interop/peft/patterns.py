@@ -33,6 +33,8 @@ def targets(
 ) -> Callable[[Collection[str]], bool]:
     """Returns a function that says whether a module has a LoRA.
 
+    The function takes the module's names; see `matcher`.
+
     Args:
         config: Dict, the contents of `adapter_config.json`.
         source: Path of the file, for errors.
@@ -45,7 +47,9 @@ def targets(
 def ranks_and_alphas(
     config: dict[str, Any], source: str | Path
 ) -> tuple[Callable[[str], Any], Callable[[str], Any]]:
-    """Returns two functions from a module's name to its rank and its alpha.
+    """Returns two functions that give a module's rank and its alpha.
+
+    Both take the module's name.
 
     Args:
         config: Dict, the contents of `adapter_config.json`.
@@ -89,7 +93,9 @@ def matcher(
 def override(
     config: dict[str, Any], setting: str, default: Any, source: str | Path
 ) -> Callable[[str], Any]:
-    """Returns a function from a module's name to its value of a setting.
+    """Returns a function that gives a module's value of a setting.
+
+    The function takes the module's name.
 
     Args:
         config: Dict, the contents of `adapter_config.json`.

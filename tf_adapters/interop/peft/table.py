@@ -168,7 +168,7 @@ _PROMPT = Entry(
         shape, shape.read_in("word_embeddings")
     ),
 )
-# By `peft_type` in the configuration.
+# Dict from a configuration's `peft_type`.
 ENTRIES = {
     entry.defaults["peft_type"]: entry
     for entry in (lora.ENTRY, _IA3, _LAYER_NORM, _PREFIX, _PROMPT)

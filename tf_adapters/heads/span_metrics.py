@@ -38,7 +38,7 @@ def answer_f1(gold: str, answer: str) -> float:
     golds, answers = normalize(gold).split(), normalize(answer).split()
     common = collections.Counter(golds) & collections.Counter(answers)
     # Harmonic mean of common/gold and common/answer.
-    return 2 * common.total() / max(1, len(gold) + len(answer))
+    return 2 * common.total() / max(1, len(golds) + len(answers))
 
 
 SPAN_METRICS = {"answer_f1": answer_f1, "exact_match": exact_match}

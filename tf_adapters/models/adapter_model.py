@@ -107,7 +107,7 @@ class AdapterModel(AssembledModel):
             )
         reads = None if self.head is None else self.head.reads
         drops = bool(training) and not self.reparameterization.replaces_dropout
-        # The encoder uses `seed`. Method and head need different masks.
+        # Encoder, method and head need different dropout masks.
         with self.reparameterization.scope(
             StatelessSeeds(masks + 2) if training else None
         ):
@@ -132,7 +132,7 @@ class AdapterModel(AssembledModel):
     def encode(
         self, inputs: dict[str, Tensor], **options: Any
     ) -> dict[str, Any]:
-        """Returns the encoder's outputs in evaluation, as the head reads them.
+        """Returns the encoder's outputs in evaluation mode: the head's input.
 
         If the method computes values for weights of the encoder, these values
         are used, unlike in a direct call of `model.encoder`.
@@ -145,12 +145,12 @@ class AdapterModel(AssembledModel):
             return self.encoder(as_sequences(inputs), training=False, **options)
 
     def merge(self) -> None:
-        """Calls `fold`, of which `merge` is the deprecated name."""
+        """Calls `fold`. The name `merge` is deprecated."""
         _warn_of_old_name("merge", "fold")
         self.fold()
 
     def unmerge(self) -> None:
-        """Calls `unfold`, of which `unmerge` is the deprecated name."""
+        """Calls `unfold`. The name `unmerge` is deprecated."""
         _warn_of_old_name("unmerge", "unfold")
         self.unfold()
 

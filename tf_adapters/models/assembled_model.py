@@ -151,7 +151,7 @@ class AssembledModel(EncoderModel):
         model_slots.leave_out(self, blocks)
 
     def without(self, blocks: Collection[int]) -> AbstractContextManager[None]:
-        """Returns a context manager that calls `leave_out`, then undoes it."""
+        """Returns a context manager for `with`: `leave_out`, undone at the end."""
         return model_slots.without(self, blocks)
 
     def slot_weights(self, block: int, place: str) -> dict[str, keras.Variable]:
@@ -231,7 +231,7 @@ class AssembledModel(EncoderModel):
         return [v for v in declared if id(v) in read]
 
     def is_added(self, variable: keras.Variable) -> bool:
-        """Returns whether a variable trains and is not the encoder's own."""
+        """Returns whether a variable trains and is not part of the backbone."""
         return self._freezing.is_added(variable)
 
     def trained_variables(self) -> dict[str, keras.Variable]:

@@ -28,7 +28,7 @@ class Composition:
         self.members = members
 
     def with_members(self, members: Iterable[Any]) -> "Composition":
-        """Returns a composition of this kind and settings, with new members."""
+        """Returns a copy of this composition with other members."""
         return type(self)(*members)
 
     def __repr__(self) -> str:
@@ -221,7 +221,7 @@ def tree_from_config(
 
     Args:
         config: Return value of `tree_to_config`.
-        member_from_config: Function that makes a member of plain values.
+        member_from_config: Function that makes a member from plain values.
     """
     if "composition" not in config:
         return member_from_config(config)

@@ -41,7 +41,8 @@ def fuse(
     """Returns a model that combines trained adapters by attention.
 
     Args:
-        encoder: `Encoder` that all members, the adapters, were trained on.
+        encoder: `Encoder` on which all members, the adapters to combine, were
+            trained.
         method: `methods.Fusion` (default) with the members' folders as
             `adapters`. Its placement, width and activation are replaced by the
             members'. It also leaves out the blocks that the members leave out.
@@ -102,8 +103,8 @@ def check_members(
         encoder: The members' `Encoder`.
 
     Raises:
-        AdapterError: If the number of members is not that in
-            `method.adapters`, or if their widths do not fit `method.units`.
+        AdapterError: If `members` and `method.adapters` have different lengths,
+            or if the members' widths do not fit `method.units`.
     """
     for member in members:
         stacked_adapters.check_stacks(member)

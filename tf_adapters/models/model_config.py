@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def config_of(model: AdapterModel) -> dict[str, Any]:
-    """Returns a model's arguments and left-out blocks as plain values."""
+    """Returns a dict of plain values from which `model_from` makes a model.
+
+    The dict holds the constructor's arguments and the left-out blocks.
+    """
     return {
         **encoder_config(model.encoder_info),
         **arguments_config(model),
@@ -27,11 +30,14 @@ def config_of(model: AdapterModel) -> dict[str, Any]:
 
 
 def encoder_config(encoder: Encoder) -> dict[str, Any]:
-    """Returns an `Encoder` and its fingerprint in a dict of plain values."""
+    """Returns a dict of plain values from which `encoder_from` makes an encoder.
+
+    The dict holds the fields, fingerprint and quantization, but no weights.
+    """
     fields = dict(vars(encoder))
     fingerprint = fields.pop("fingerprint")
     backbone: Any = keras.saving.serialize_keras_object(fields["backbone"])
-    # Without the dtype policies of quantized layers, which would make Keras
+    # Leave out the dtype policies of quantized layers: they would make Keras
     # build different variables.
     policy = keras.dtype_policies.serialize(encoder.backbone.dtype_policy)
     backbone["config"]["dtype"] = policy
@@ -43,7 +49,10 @@ def encoder_config(encoder: Encoder) -> dict[str, Any]:
 
 
 def arguments_config(model: AdapterModel) -> dict[str, Any]:
-    """Returns a model's arguments and left-out blocks, without the encoder."""
+    """Returns a dict like that of `config_of`, but without the encoder.
+
+    `model_on` makes a model from the dict and an encoder.
+    """
     return {
         "method": methods.to_config(model.method),
         "head": None if model.head is None else heads.to_config(model.head),

@@ -21,9 +21,9 @@ from tf_adapters.models.trained_members import Member
 
 
 def members_to_config(members: Sequence[Member]) -> list[dict[str, Any]]:
-    """Returns the name, folder and fingerprint of each member, a list of dicts.
+    """Returns a list of dicts with each member's name, folder and fingerprint.
 
-    `adapter_config.json` stores the list.
+    The list is stored in `adapter_config.json`.
 
     Raises:
         AdapterError: If a member is not saved in a folder.

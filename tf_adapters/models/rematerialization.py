@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 def rematerialized(
     block: AdaptedBlock, differentiable: Collection[int]
 ) -> Callable[[Tensor, Context, bool], Tensor]:
-    """Returns a function that calls a block and recomputes it for gradients.
+    """Returns a function that calls a block, and again in the backward pass.
 
-    Only the block's inputs are stored for the backward pass, not activations.
-    `keras.remat` only computes gradients of a function's arguments, so every
-    weight that needs a gradient must be an argument.
+    Only the block's inputs are stored for the backward pass. The activations
+    are recomputed. `keras.remat` computes gradients only for a function's
+    arguments, so every weight that needs a gradient must be an argument.
 
     Args:
         block: `AdaptedBlock`.
@@ -75,5 +75,5 @@ def rematerialized(
 
 
 def _read(variable: keras.Variable) -> Tensor:
-    """Returns a variable's value; `convert_to_tensor` would not read it."""
+    """Reads a variable: `convert_to_tensor` would not return its value."""
     return ops.reshape(variable, variable.shape)

@@ -148,7 +148,10 @@ def _run_folder(folder: Path) -> Path:
 
 
 def _shortest_ends(paths: list[Path]) -> list[str]:
-    """Returns the last folders of each path, as few as make them unique."""
+    """Returns a unique name for each path: its last folders, few if possible.
+
+    All names have the same number of folders. Returns `[]` for no paths.
+    """
     max_parts = max((len(path.parts) for path in paths), default=0)
     for number in range(1, max_parts + 1):
         names = ["/".join(path.parts[-number:]) for path in paths]
@@ -191,7 +194,8 @@ def as_member(
     """Returns the adapter in a folder or in a model as a `Member`.
 
     Raises:
-        AdapterError: If there is no adapter, or one of another encoder.
+        AdapterError: If there is no adapter, or if it belongs to another
+            encoder.
     """
     if isinstance(adapter, str | Path):
         return read_member(adapter, encoder, with_head)

@@ -132,7 +132,7 @@ class AdapterModel(AssembledModel):
     def encode(
         self, inputs: dict[str, Tensor], **options: Any
     ) -> dict[str, Any]:
-        """Returns the encoder's outputs in evaluation mode: the head's input.
+        """Returns the encoder's outputs in evaluation mode, slots included.
 
         If the method computes values for weights of the encoder, these values
         are used, unlike in a direct call of `model.encoder`.

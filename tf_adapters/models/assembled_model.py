@@ -151,7 +151,7 @@ class AssembledModel(EncoderModel):
         model_slots.leave_out(self, blocks)
 
     def without(self, blocks: Collection[int]) -> AbstractContextManager[None]:
-        """Returns a context manager for `with`: `leave_out`, undone at the end."""
+        """Context manager that calls `leave_out` and undoes it on exit."""
         return model_slots.without(self, blocks)
 
     def slot_weights(self, block: int, place: str) -> dict[str, keras.Variable]:

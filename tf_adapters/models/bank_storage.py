@@ -105,7 +105,7 @@ class BankStorage(EncoderModel):
 
         Adapters that are replaced or removed meanwhile are kept until the block
         ends. Do not use a graph in the block if the bank's `generation` changed
-        between the making of the graph and the start of the block.
+        after the graph was made and before the block began.
 
         Args:
             names: The name of each example's adapter.

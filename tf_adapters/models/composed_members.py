@@ -108,7 +108,7 @@ def _without_map(member: Member) -> Member:
 
 
 def _without_left_out(member: Member, num_blocks: int) -> Member:
-    """Removes from a member's method and weights the blocks it was left out of."""
+    """Removes left-out blocks from a member's method and weights."""
     if not member.left_out:
         return member
     if "leave_out" not in {f.name for f in dataclasses.fields(member.method)}:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def config_of(model: AdapterModel) -> dict[str, Any]:
-    """Returns a dict of plain values from which `model_from` makes a model.
+    """Returns a dict of plain values that describes a model.
 
-    The dict holds the constructor's arguments and the left-out blocks.
+    It holds the constructor's arguments and the left-out blocks.
     """
     return {
         **encoder_config(model.encoder_info),
@@ -30,9 +30,9 @@ def config_of(model: AdapterModel) -> dict[str, Any]:
 
 
 def encoder_config(encoder: Encoder) -> dict[str, Any]:
-    """Returns a dict of plain values from which `encoder_from` makes an encoder.
+    """Returns a dict of plain values that describes an `Encoder`.
 
-    The dict holds the fields, fingerprint and quantization, but no weights.
+    It holds the fields, fingerprint and quantization, but no weights.
     """
     fields = dict(vars(encoder))
     fingerprint = fields.pop("fingerprint")
@@ -49,9 +49,9 @@ def encoder_config(encoder: Encoder) -> dict[str, Any]:
 
 
 def arguments_config(model: AdapterModel) -> dict[str, Any]:
-    """Returns a dict like that of `config_of`, but without the encoder.
+    """Returns the dict of `config_of` without the description of the encoder.
 
-    `model_on` makes a model from the dict and an encoder.
+    `model_on` makes a model from this dict and an `Encoder`.
     """
     return {
         "method": methods.to_config(model.method),

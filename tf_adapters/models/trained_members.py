@@ -148,9 +148,10 @@ def _run_folder(folder: Path) -> Path:
 
 
 def _shortest_ends(paths: list[Path]) -> list[str]:
-    """Returns a unique name for each path: its last folders, few if possible.
+    """Returns a unique name for each path: its last folders.
 
-    All names have the same number of folders. Returns `[]` for no paths.
+    The names have the same number of folders, the smallest that makes them
+    unique.
     """
     max_parts = max((len(path.parts) for path in paths), default=0)
     for number in range(1, max_parts + 1):

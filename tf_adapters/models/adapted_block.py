@@ -142,7 +142,7 @@ class AdaptedBlock(Float32Layer):
         """Returns the block's output, and a dict from place to a probe dict.
 
         A probe dict has the values that a slot reports, by name. At the place
-        `"attention_norm"`, `output` are the hidden states before the FFN.
+        `"attention_norm"`, `output` has the hidden states before the FFN.
 
         Args:
             x: `(batch, tokens, width)`.
@@ -210,7 +210,7 @@ class AdaptedBlock(Float32Layer):
     def _norm(
         self, sublayer: str, context: Context
     ) -> Callable[[Tensor], Tensor]:
-        """Returns a function: a sublayer's norm, or the identity if none."""
+        """Returns a sublayer's norm (or the identity function) as a function."""
         norm = getattr(self, f"{sublayer}_norm")
         if norm is None:
             return lambda value: value
@@ -229,7 +229,7 @@ class AdaptedBlock(Float32Layer):
         training: bool | None,
         probes: dict[str, dict[str, Tensor]],
     ) -> Tensor:
-        """Adds the residual to a sublayer's output `x`, with slots and norm."""
+        """Applies slots, residual connection and norm to a sublayer output."""
         norm = self._norm(sublayer, context)
         context = dataclasses.replace(
             context, norm=self._norm_place.for_slot(norm)

@@ -183,7 +183,7 @@ class AdaptedEncoder(Float32Layer):
 
     @property
     def undo_embeddings(self) -> Callable[[Tensor], Tensor] | None:
-        """Function that inverts the slot at `"embeddings"`, or `None`."""
+        """Inverse function of the slot at `"embeddings"`, or `None`."""
         slot = self.embedding_slots.get("embeddings")
         return None if slot is None else slot.inverse
 

@@ -73,7 +73,7 @@ class AdapterModel(AssembledModel):
     Returns:
         The head's output, float32: `(batch, classes)` logits, `(batch, 1)`
         numbers, `(batch, choices)` scores, or other outputs of its layer.
-        Without a head, the dict of `AdaptedEncoder`.
+        Without a head, the dict that `AdaptedEncoder` returns.
 
     Examples:
         >>> model = tf_adapters.AdapterModel(encoder, methods.Houlsby(), head)
@@ -132,7 +132,7 @@ class AdapterModel(AssembledModel):
     def encode(
         self, inputs: dict[str, Tensor], **options: Any
     ) -> dict[str, Any]:
-        """Returns the encoder's outputs in evaluation mode, slots included.
+        """Returns the outputs of the encoder and its slots in evaluation mode.
 
         If the method computes values for weights of the encoder, these values
         are used, unlike in a direct call of `model.encoder`.
@@ -197,7 +197,7 @@ class AdapterModel(AssembledModel):
         return self.method.gating.last_phase_step(total_steps)
 
     def phases(self, total_steps: int) -> list[tuple[int, float]]:
-        """Returns (steps, learning rate factor) for each phase of training."""
+        """Returns a list of (steps, learning rate factor), one per phase."""
         first = self.last_phase_step(total_steps)
         if not first:
             return [(total_steps, 1.0)]

@@ -152,7 +152,7 @@ def _read_ours(
 def _check_quantization(
     expected: str | None, encoder: Encoder, folder: Path
 ) -> None:
-    """Raises an `AdapterError` if the encoder's quantization does not fit.
+    """Raises an `AdapterError` if the encoder is not quantized as expected.
 
     `expected` is the quantization of the encoder that the adapter was trained
     on. If that encoder was not quantized, `encoder` may be quantized in any

@@ -61,7 +61,7 @@ class AssembledModel(EncoderModel):
         self.use_encoder_dropout = use_encoder_dropout
         self.seed = seed
         self.remat = remat
-        # Blocks from which `leave_out` removed the method's slots.
+        # Blocks from which `leave_out` removed all slots.
         self.left_out: tuple[int, ...] = ()
         # The trained adapters of a fusion or a composition; see `Member`.
         self.members: tuple[Member, ...] = ()
@@ -133,13 +133,13 @@ class AssembledModel(EncoderModel):
         return self._own_slots()
 
     def leave_out(self, blocks: Collection[int]) -> None:
-        """Removes the method's slots from some blocks, for inference.
+        """Removes all slots from some blocks, for faster inference.
 
-        The model becomes faster, and its outputs change slightly (AdapterDrop,
-        Rueckle et al. 2021, arXiv:2010.11918). `.keras` files and
-        `save_adapter` save the model without these slots. Keras's `predict` and
-        `evaluate` use the changed model. A `tf.function` of your own that was
-        called before does not, because it keeps its old graph.
+        The outputs of the model change slightly (AdapterDrop, Rueckle et al.
+        2021, arXiv:2010.11918). `.keras` files and `save_adapter` save the
+        model without these slots. Keras's `predict` and `evaluate` use the
+        changed model. A `tf.function` of your own that was called before does
+        not, because it keeps its old graph.
 
         Args:
             blocks: Indices of blocks. An empty list has no effect.

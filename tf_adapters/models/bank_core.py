@@ -178,7 +178,7 @@ class BankCore(Float32Layer):
     def _vectors(
         self, outputs: dict[str, Tensor], rows: Tensor
     ) -> dict[str, Tensor]:
-        """Returns a dict with the vectors that heads read, by `Head.reads`.
+        """Returns the vectors that heads read, a dict keyed by `Head.reads`.
 
         Each value is float32 `(batch, tokens, width)`. If adapters trained the
         pooler's bias, the pooled output is computed here.

@@ -1,6 +1,7 @@
-"""Converts encoder weights that an adapter trained to a bank's `Part`s.
+"""Converts an adapter's trained norms and biases to a bank's `Part`s.
 
-Each adapter of a bank can have its own norms and biases, but not kernels.
+Some methods train norms or biases of the encoder itself. Each adapter of a bank
+can have its own norms and biases, but not its own kernels.
 """
 
 from __future__ import annotations
@@ -76,9 +77,9 @@ def norm_part(
 def _biases(
     encoder: AdaptedEncoder,
 ) -> Iterator[tuple[str, int, keras.Variable]]:
-    """Yields each bias of the encoder of which an adapter can have its own.
+    """Yields the encoder's biases that can differ between a bank's adapters.
 
-    Yields tuples (place name, index, bias); see `bank_parts.Place`.
+    Each is a tuple (place name, index, bias); see `bank_parts.Place`.
     """
     if encoder.projection is not None:
         yield "embeddings", 0, encoder.projection.bias

@@ -1,11 +1,11 @@
 """Records which adapters a bank holds, for use by several threads at once.
 
-Each adapter has an entry. It holds the index that selects the adapter for an
-example, and the adapter's rows in the bank's layers. A request looks up entries
-with `using` and uses them until the request ends. If an adapter is replaced or
-removed meanwhile, new requests no longer find its entry. Its index and rows are
-overwritten only when no request uses them, so that a request is never answered
-by another adapter.
+Each adapter has an entry. The entry holds the index that selects the adapter
+for an example, and the adapter's rows in the bank's layers. A request looks up
+entries with `using` and uses them until the request ends. If an adapter is
+replaced or removed meanwhile, new requests no longer find its entry. Its index
+and rows are overwritten only when no request uses them, so that a request is
+never answered by another adapter.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class BankEntries:
 
     @contextlib.contextmanager
     def using(self, names: Sequence[str]) -> Iterator[UsedEntries]:
-        """Context manager that looks up adapters by name, as `UsedEntries`.
+        """Context manager that yields the `UsedEntries` of the named adapters.
 
         Within the `with` block, these adapters are not overwritten.
 

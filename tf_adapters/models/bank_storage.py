@@ -51,7 +51,7 @@ class BankStorage(EncoderModel):
     ) -> None:
         super().__init__(encoder, trainable=False, **kwargs)
         _check_capacity(capacity, len(members))
-        # Held by a thread that adds an adapter: one thread at a time.
+        # Held while an adapter is added or the bank grows, by one thread.
         self._writing = threading.RLock()
         self._reader = PartReader(encoder)
         arrays = [self._reader.read(member) for member in members]

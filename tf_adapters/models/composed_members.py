@@ -129,7 +129,7 @@ def _without_left_out(member: Member, num_blocks: int) -> Member:
 def _of_other_blocks(
     tensors: dict[str, np.ndarray], blocks: Collection[int], num_blocks: int
 ) -> dict[str, np.ndarray]:
-    """Removes from an adapter's tensors those of the given blocks.
+    """Removes the tensors of the given blocks from an adapter's tensors.
 
     Weights that several blocks share are named after the first of these blocks.
     If that block is removed, they get the name of the first remaining block.

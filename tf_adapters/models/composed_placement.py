@@ -131,7 +131,7 @@ def _stacked(dicts: Sequence[dict[str, Slot]]) -> dict[str, Slot]:
 
 
 def _check_below(lower: dict[str, Slot], upper_places: set[str]) -> None:
-    """Raises a `UserError` if a member's output would not reach those above.
+    """Raises a `UserError` if members above would not read a member's output.
 
     `lower` are the slots of the member. `upper_places` are the places at which
     the members above it have slots.

@@ -59,7 +59,8 @@ class Average(Composition):
     """Averages adapters: computes the weighted mean of the members' outputs.
 
     With weights `w_i` and outputs `o_i`, the result is `sum_i w_i o_i`. Version
-    1.3.0 of the `adapters` library also divides it by the number of members.
+    1.3.0 of the `adapters` library also divides the result by the number of
+    members.
 
     Args:
         *members: See `Composition`.

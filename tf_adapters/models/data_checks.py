@@ -60,7 +60,7 @@ def check_data(model: FeaturesModel, x: Any) -> None:
 
 
 def checked_labels(model: FeaturesModel, x: Any, y: Any) -> Any:
-    """Checks the labels for `fit` and returns them; makes a list an array.
+    """Checks the labels for `fit` and returns them, a list as a NumPy array.
 
     Args:
         model: `FeaturesModel`.
@@ -161,8 +161,8 @@ def sentence_of(error: Exception, head: Head | None) -> str | None:
     """Returns a readable message for an error that bad data caused, or `None`.
 
     Such errors come from `tf.data` sets and generators. Their batches are not
-    checked beforehand, because that would slow down every step. The message
-    lists the labels of `head`.
+    checked beforehand, because that would slow down every step. If a label is
+    invalid, the message lists the labels of `head`.
     """
     if _TEXTS.search(str(error)):
         return (

@@ -74,7 +74,7 @@ def unfreeze_layers(backbone: keras_hub.models.Backbone) -> None:
 
 
 def _in_frozen_layers(layer: keras.layers.Layer) -> list[keras.Variable]:
-    """Returns the variables of a layer that are in frozen layers."""
+    """Returns the variables of all frozen layers within a layer."""
     return [
         variable
         for inner in layer._flatten_layers()

@@ -45,7 +45,7 @@ def fuse(
             trained.
         method: `methods.Fusion` (default) with the members' folders as
             `adapters`. Its placement, width and activation are replaced by the
-            members'. It also leaves out the blocks that the members leave out.
+            members'. Blocks that the members leave out are left out, too.
         head: See `AdapterModel`.
         adapters: List of folders and of models in memory (`AdapterModel`). It
             replaces `method.adapters`. You can save a fusion only if all its
@@ -95,7 +95,7 @@ def fuse(
 def check_members(
     method: Any, members: Sequence[Member], encoder: Encoder
 ) -> None:
-    """Raises an `AdapterError` unless `members` fit a stored method.
+    """Raises an `AdapterError` if a stored method does not match its members.
 
     Args:
         method: `Fusion`, or a method without members.

@@ -110,7 +110,7 @@ def _find_member(
 def _all_found(
     config: list[dict[str, Any]], found: list[StoredAdapter | None]
 ) -> list[StoredAdapter]:
-    """Returns `found`; raises an `AdapterError` if a member is `None`.
+    """Returns `found`; raises an `AdapterError` if an element is `None`.
 
     Args:
         config: List with the recorded entry of each member.

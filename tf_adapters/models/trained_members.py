@@ -35,7 +35,7 @@ class Member:
         tensors: Dict from name to array, as saved.
         fingerprint: SHA-256 of the weights file, or `None` for a model in
             memory.
-        left_out: Indices of blocks that were left out after training.
+        left_out: Indices of blocks whose slots were removed after training.
         is_stacked: Whether the adapter was trained on top of other adapters.
         address: The adapter's address on the Hugging Face Hub, or `None`. If
             there is one, `folder` is in the Hub's cache.

@@ -210,7 +210,7 @@ class AdaptedBlock(Float32Layer):
     def _norm(
         self, sublayer: str, context: Context
     ) -> Callable[[Tensor], Tensor]:
-        """Returns a sublayer's norm (or the identity function) as a function."""
+        """Returns the norm of a sublayer, or else the identity function."""
         norm = getattr(self, f"{sublayer}_norm")
         if norm is None:
             return lambda value: value

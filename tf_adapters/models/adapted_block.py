@@ -1,4 +1,4 @@
-"""One block of a KerasHub encoder, with places for a method's slots.
+"""One block of a KerasHub encoder, to which a method can attach slots.
 
 `AdaptedBlock` reads the kernels and biases of a block's layers and calls the
 slots that a method attached to it: see `tf_adapters.layers.slot`. The code is
@@ -139,10 +139,10 @@ class AdaptedBlock(Float32Layer):
         first_token_only: bool = False,
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, dict[str, Tensor]]]:
-        """Returns the block's output, and a dict from place to probes.
+        """Returns the block's output, and a dict from place to a probe dict.
 
-        Probes are values that a slot reports, in a dict by name. The place
-        `"attention_norm"` has the output of the first norm.
+        A probe dict has the values that a slot reports, by name. At the place
+        `"attention_norm"`, `output` has the hidden states before the FFN.
 
         Args:
             x: `(batch, tokens, width)`.
@@ -178,7 +178,7 @@ class AdaptedBlock(Float32Layer):
         return self.block_layers.kernels()
 
     def norms(self) -> list[keras.layers.Layer]:
-        """Returns the layer norm of attention, if any, and that of the FFN."""
+        """Returns the layer norms of attention (if it has one) and the FFN."""
         norms = [self.attention_norm, self.ffn_norm]
         return [norm for norm in norms if norm is not None]
 
@@ -190,7 +190,7 @@ class AdaptedBlock(Float32Layer):
         training: bool | None,
         activation: Callable[[Tensor], Tensor] | None = None,
     ) -> Tensor:
-        """Applies the projection `name` to `x`, with its slot if it has one."""
+        """Applies the projection `name`, and its slot if it has one, to `x`."""
         layer = getattr(self.block_layers, name)
         kernel = kernel_of(layer, x.shape[-1])
         bias = layer.bias
@@ -210,7 +210,7 @@ class AdaptedBlock(Float32Layer):
     def _norm(
         self, sublayer: str, context: Context
     ) -> Callable[[Tensor], Tensor]:
-        """Returns a function that applies a sublayer's norm, if it has one."""
+        """Returns the norm of a sublayer, or else the identity function."""
         norm = getattr(self, f"{sublayer}_norm")
         if norm is None:
             return lambda value: value
@@ -218,7 +218,7 @@ class AdaptedBlock(Float32Layer):
         return lambda value: layer_norm(value, gamma, beta, self.epsilon)
 
     def _read(self, sublayer: str, x: Tensor, context: Context) -> Tensor:
-        """Returns the input of a sublayer: `x`, normed in pre-norm blocks."""
+        """Returns a sublayer's input: `x`, or in pre-norm blocks `norm(x)`."""
         return self._norm_place.read(x, self._norm(sublayer, context))
 
     def _add(
@@ -229,7 +229,7 @@ class AdaptedBlock(Float32Layer):
         training: bool | None,
         probes: dict[str, dict[str, Tensor]],
     ) -> Tensor:
-        """Applies slots, residual and norm to a sublayer's output `x`."""
+        """Applies slots, residual connection and norm to a sublayer output."""
         norm = self._norm(sublayer, context)
         context = dataclasses.replace(
             context, norm=self._norm_place.for_slot(norm)

@@ -65,7 +65,7 @@ def _embed_with_slot(
     context: Context,
     training: bool | None,
 ) -> tuple[Tensor, Context]:
-    """Sums all embeddings, after applying a slot to the word embeddings.
+    """Applies a slot to the word embeddings, then adds all other embeddings.
 
     Returns the sum and the updated context. If there is neither a slot nor a
     position offset, the sum is the output of `encoder.embeddings`.
@@ -145,17 +145,18 @@ def _from_first_token(
     positions = ops.maximum(columns - before[:, None], 0)
     offset = encoder.position_offset
 
-    # Without a condition, which OpenVINO computes wrongly. The difference is
-    # exactly 0 where nothing moves.
+    # There is no condition here, because OpenVINO computes it wrongly. If a
+    # token's position does not change, the difference is exactly 0.
     counted = ops.take(table, columns + offset, axis=0)
     return x + (ops.take(table, positions + offset, axis=0) - counted)
 
 
 def _lengthened(values: Tensor, slot: Slot | None, value: int) -> Tensor:
-    """Prepends `value` to integers `(batch, tokens)` for each inserted vector.
+    """Prepends `value` to each row, once for each vector that a slot inserts.
 
-    This is right also if the slot inserts vectors after the first token, which
-    has the same value.
+    The integers `values` have shape `(batch, tokens)`. If the slot inserts its
+    vectors after the first token, the result is also right, because `values`
+    has the same `value` for that token.
     """
     added = 0 if slot is None else slot.num_added_tokens
     return ops.pad(values, ((0, 0), (added, 0)), constant_values=value)

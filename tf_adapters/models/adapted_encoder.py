@@ -1,4 +1,4 @@
-"""A KerasHub encoder with places for a method's slots.
+"""A KerasHub encoder to which a method can attach layers, called slots.
 
 The embedding part of the backbone becomes a sub-model. Each block of the
 backbone is run by an `AdaptedBlock`. Without slots, the outputs equal those of
@@ -84,9 +84,10 @@ class AdaptedEncoder(Float32Layer):
         - `hidden_states`: on request, a list of `num_blocks + 1` tensors. A
           final norm is applied to the last one. If `hidden_state_<n>` is
           given, the list begins with it.
-        - `probes`: on request, a list with one dict per block, from a place to
-          the values that its slot reports, and from `attention_norm` to the
-          `output` of the first norm.
+        - `probes`: on request, a list with one dict per block. It maps a place
+          to a dict of the values that the slot there reports, and
+          `attention_norm` to a dict with the block's hidden states after the
+          attention sublayer (in post-norm blocks, after its norm) as `output`.
 
     Examples:
         >>> adapted = tf_adapters.AdaptedEncoder(encoder)
@@ -163,7 +164,7 @@ class AdaptedEncoder(Float32Layer):
 
         Args:
             variables: All variables that need a gradient: trained variables,
-                and encoder variables that a reparameterization computes.
+                and encoder variables whose values are reparameterized.
         """
         ids = frozenset(id(variable) for variable in variables)
         self._rematerialized = {
@@ -182,7 +183,7 @@ class AdaptedEncoder(Float32Layer):
 
     @property
     def undo_embeddings(self) -> Callable[[Tensor], Tensor] | None:
-        """Function that inverts the slot at `"embeddings"`, or `None`."""
+        """Inverse function of the slot at `"embeddings"`, or `None`."""
         slot = self.embedding_slots.get("embeddings")
         return None if slot is None else slot.inverse
 
@@ -200,9 +201,9 @@ class AdaptedEncoder(Float32Layer):
         return embeddings_of(self.backbone.token_embedding)
 
     def norms(self) -> list[keras.layers.Layer]:
-        """Returns all layer norms: of embeddings and blocks, and a final one.
+        """Returns the norms of embeddings and blocks, and a final norm, if any.
 
-        Blocks that share weights, as in ALBERT, have the same norms.
+        If blocks share weights, as in ALBERT, they have the same norms.
         """
         norms: list[keras.layers.Layer] = [self.embedding_norm]
         for block in self.blocks:

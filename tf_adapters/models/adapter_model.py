@@ -73,7 +73,7 @@ class AdapterModel(AssembledModel):
     Returns:
         The head's output, float32: `(batch, classes)` logits, `(batch, 1)`
         numbers, `(batch, choices)` scores, or other outputs of its layer.
-        Without a head, the dict of `AdaptedEncoder`.
+        Without a head, the dict that `AdaptedEncoder` returns.
 
     Examples:
         >>> model = tf_adapters.AdapterModel(encoder, methods.Houlsby(), head)
@@ -107,7 +107,7 @@ class AdapterModel(AssembledModel):
             )
         reads = None if self.head is None else self.head.reads
         drops = bool(training) and not self.reparameterization.replaces_dropout
-        # The encoder uses `seed`. Method and head need different masks.
+        # Encoder, method and head need different dropout masks.
         with self.reparameterization.scope(
             StatelessSeeds(masks + 2) if training else None
         ):
@@ -132,7 +132,7 @@ class AdapterModel(AssembledModel):
     def encode(
         self, inputs: dict[str, Tensor], **options: Any
     ) -> dict[str, Any]:
-        """Returns the encoder's outputs in evaluation, as the head reads them.
+        """Returns the outputs of the encoder and its slots in evaluation mode.
 
         If the method computes values for weights of the encoder, these values
         are used, unlike in a direct call of `model.encoder`.
@@ -145,12 +145,12 @@ class AdapterModel(AssembledModel):
             return self.encoder(as_sequences(inputs), training=False, **options)
 
     def merge(self) -> None:
-        """Calls `fold`, of which `merge` is the deprecated name."""
+        """Calls `fold`. The name `merge` is deprecated."""
         _warn_of_old_name("merge", "fold")
         self.fold()
 
     def unmerge(self) -> None:
-        """Calls `unfold`, of which `unmerge` is the deprecated name."""
+        """Calls `unfold`. The name `unmerge` is deprecated."""
         _warn_of_old_name("unmerge", "unfold")
         self.unfold()
 
@@ -197,7 +197,7 @@ class AdapterModel(AssembledModel):
         return self.method.gating.last_phase_step(total_steps)
 
     def phases(self, total_steps: int) -> list[tuple[int, float]]:
-        """Returns (steps, learning rate factor) for each phase of training."""
+        """Returns a list of (steps, learning rate factor), one per phase."""
         first = self.last_phase_step(total_steps)
         if not first:
             return [(total_steps, 1.0)]

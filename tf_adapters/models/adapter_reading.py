@@ -107,7 +107,7 @@ def read_adapter(
     """Returns the `AdapterContent` of a folder.
 
     Args:
-        folder: `StoredAdapter`, or an argument of `find_stored`.
+        folder: `StoredAdapter`, or a path or address as for `load_adapter`.
         encoder: The `Encoder` that the adapter was trained on.
         with_head: Whether to read the head, too. If `False`, the head may be
             of a kind that this library does not have.
@@ -152,11 +152,11 @@ def _read_ours(
 def _check_quantization(
     expected: str | None, encoder: Encoder, folder: Path
 ) -> None:
-    """Raises an `AdapterError` if the encoder's quantization does not fit.
+    """Raises an `AdapterError` if the encoder is not quantized as expected.
 
     `expected` is the quantization of the encoder that the adapter was trained
-    on. If that encoder was not quantized, any is accepted: the adapter's
-    outputs then change as little as the encoder's.
+    on. If that encoder was not quantized, `encoder` may be quantized in any
+    way: the outputs change as little with the adapter as without it.
     """
     if expected in (None, encoder.quantization):
         return

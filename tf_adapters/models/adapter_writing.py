@@ -32,7 +32,7 @@ def write_adapter(
 
     Args:
         folder: Path.
-        config: Dict from `describe_adapter`.
+        config: Return value of `describe_adapter`.
         tensors: Dict from name to array.
         overwrite: Whether to replace the adapter of another model, too.
             Defaults to `False`.
@@ -67,8 +67,8 @@ def _check_replaceable(
 ) -> None:
     """Raises an `AdapterError` if a folder must not be replaced.
 
-    It may be replaced if it holds an adapter in this library's format that
-    belongs to the model in `config`, or to any model if `overwrite` is set.
+    The folder must hold an adapter in this library's format. The adapter must
+    belong to the model in `config`, or `overwrite` must be set.
     """
     form, there = formats.read_format(folder)
     if form != formats.OURS or not there or "format_version" not in there:
@@ -92,7 +92,10 @@ def _check_replaceable(
 
 
 def _identity(part: Any) -> Any:
-    """Returns the value by which a section of a configuration is compared."""
+    """Returns the value by which to compare a section of a configuration.
+
+    That is the section's fingerprint, if it has one, or else all of it.
+    """
     # The same encoder may have several names, but only one fingerprint.
     return part.get("fingerprint", part) if isinstance(part, dict) else part
 

@@ -61,7 +61,7 @@ class AssembledModel(EncoderModel):
         self.use_encoder_dropout = use_encoder_dropout
         self.seed = seed
         self.remat = remat
-        # Blocks from which `leave_out` removed the method's slots.
+        # Blocks from which `leave_out` removed all slots.
         self.left_out: tuple[int, ...] = ()
         # The trained adapters of a fusion or a composition; see `Member`.
         self.members: tuple[Member, ...] = ()
@@ -133,13 +133,13 @@ class AssembledModel(EncoderModel):
         return self._own_slots()
 
     def leave_out(self, blocks: Collection[int]) -> None:
-        """Removes the method's slots from some blocks, for inference.
+        """Removes all slots from some blocks, for faster inference.
 
-        The model becomes faster, and its outputs change slightly (AdapterDrop,
-        Rueckle et al. 2021, arXiv:2010.11918). `.keras` files and
-        `save_adapter` save the model without these slots. Keras's `predict` and
-        `evaluate` use the changed model. A `tf.function` of your own that was
-        called before does not, because it keeps its old graph.
+        The outputs of the model change slightly (AdapterDrop, Rueckle et al.
+        2021, arXiv:2010.11918). `.keras` files and `save_adapter` save the
+        model without these slots. Keras's `predict` and `evaluate` use the
+        changed model. A `tf.function` of your own that was called before does
+        not, because it keeps its old graph.
 
         Args:
             blocks: Indices of blocks. An empty list has no effect.
@@ -151,7 +151,7 @@ class AssembledModel(EncoderModel):
         model_slots.leave_out(self, blocks)
 
     def without(self, blocks: Collection[int]) -> AbstractContextManager[None]:
-        """Returns a context manager that calls `leave_out`, then undoes it."""
+        """Context manager that calls `leave_out` and undoes it on exit."""
         return model_slots.without(self, blocks)
 
     def slot_weights(self, block: int, place: str) -> dict[str, keras.Variable]:
@@ -231,7 +231,7 @@ class AssembledModel(EncoderModel):
         return [v for v in declared if id(v) in read]
 
     def is_added(self, variable: keras.Variable) -> bool:
-        """Returns whether a variable trains and is not the encoder's own."""
+        """Returns whether a variable trains and is not part of the backbone."""
         return self._freezing.is_added(variable)
 
     def trained_variables(self) -> dict[str, keras.Variable]:

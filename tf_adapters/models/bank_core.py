@@ -39,8 +39,8 @@ class BankCore(Float32Layer):
 
     Args:
         encoder: `Encoder`.
-        num_rows: Dict from `Place` to the number of rows there, including row
-            0, which changes nothing.
+        num_rows: Dict from `Place` to the number of rows of the bank layer
+            there, including row 0, for adapters that have no weights there.
         num_entries: Integer. Number of entries of the table.
         smaller: `BankCore` whose adapters are copied, or `None` (default). Its
             places come first in `num_rows`. Its layers that have enough rows
@@ -146,8 +146,8 @@ class BankCore(Float32Layer):
 
         Args:
             entry: Index of the entry.
-            rows: Dict from `Place` to row.
-            arrays: Dict from `Place` to the weights of the row.
+            rows: Dict from `Place` to the index of the adapter's row there.
+            arrays: Dict from `Place` to a dict of the row's weights by name.
         """
         for place, values in arrays.items():
             self.layers_by_place[place].write(rows[place], values)
@@ -178,10 +178,10 @@ class BankCore(Float32Layer):
     def _vectors(
         self, outputs: dict[str, Tensor], rows: Tensor
     ) -> dict[str, Tensor]:
-        """Returns the inputs of the heads, a dict by the name in `head.reads`.
+        """Returns the vectors that heads read, a dict keyed by `Head.reads`.
 
-        Each is float32 `(batch, tokens, width)`. The pooled output is computed
-        here if adapters have different biases of the pooler.
+        Each value is float32 `(batch, tokens, width)`. If adapters trained the
+        pooler's bias, the pooled output is computed here.
         """
         first = outputs["first_token_output"]
         vectors = {
@@ -220,9 +220,10 @@ def _make_layers(
 def count_rows(
     adapters: Iterable[Iterable[Place]],
 ) -> dict[Place, int]:
-    """Returns a dict from place to the number of rows, including row 0.
+    """Counts the rows that adapters need at each place, including row 0.
 
-    `adapters` are the places at which each adapter needs a row.
+    Returns a dict from `Place` to the count. For each adapter, `adapters` has
+    the places at which it needs a row.
     """
     counts = {}
     for places in adapters:

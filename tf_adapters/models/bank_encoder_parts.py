@@ -1,6 +1,7 @@
-"""Converts weights that an adapter trained in the encoder to parts of a bank.
+"""Converts an adapter's trained norms and biases to a bank's `Part`s.
 
-Norms and biases can differ between the adapters of a bank. Kernels cannot.
+Some methods train norms or biases of the encoder itself. Each adapter of a bank
+can have its own norms and biases, but not its own kernels.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 def parts(
     encoder: AdaptedEncoder, values: dict[int, np.ndarray]
 ) -> list[tuple[str, int, Part]]:
-    """Returns (place name, index, `Part`) for each trained norm and bias.
+    """Returns a list of `Part`s, one for each norm and bias that was trained.
+
+    Each entry is (place name, index, `Part`); see `bank_parts.Place`.
 
     Args:
         encoder: `AdaptedEncoder` with its own weights.
@@ -74,7 +77,10 @@ def norm_part(
 def _biases(
     encoder: AdaptedEncoder,
 ) -> Iterator[tuple[str, int, keras.Variable]]:
-    """Yields (place name, index, bias) for each bias that can differ."""
+    """Yields the encoder's biases that can differ between a bank's adapters.
+
+    Each is a tuple (place name, index, bias); see `bank_parts.Place`.
+    """
     if encoder.projection is not None:
         yield "embeddings", 0, encoder.projection.bias
     if encoder.pooler is not None:

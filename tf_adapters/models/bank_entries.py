@@ -1,10 +1,11 @@
 """Records which adapters a bank holds, for use by several threads at once.
 
-Each adapter has an entry with its index, which selects it for an example, and
-with its rows in the bank's layers. A request looks up entries with `using` and
-uses them until it ends. If an adapter is replaced or removed meanwhile, new
-requests no longer find its entry. Its index and rows are overwritten only when
-no request uses them, so a request is never answered by another adapter.
+Each adapter has an entry. The entry holds the index that selects the adapter
+for an example, and the adapter's rows in the bank's layers. A request looks up
+entries with `using` and uses them until the request ends. If an adapter is
+replaced or removed meanwhile, new requests no longer find its entry. Its index
+and rows are overwritten only when no request uses them, so that a request is
+never answered by another adapter.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ class Entry:
         index: Integer that selects the adapter in `adapter_ids`.
         member: The adapter as a `Member`, without weights.
         rows: Dict from `Place` to the row that has the adapter's weights.
-        gives: The output of the bank that has the adapter's results: `"texts"`
-            or `"tokens"`.
+        gives: Name of the bank's output that holds the adapter's results:
+            `"texts"` (one per text) or `"tokens"` (one per token).
         num_outputs: Number of outputs of the adapter's head.
         is_pinned: Whether other adapters may not overwrite this one.
         uses: Number of requests that are using the adapter.
@@ -140,7 +141,7 @@ class BankEntries:
 
     @contextlib.contextmanager
     def using(self, names: Sequence[str]) -> Iterator[UsedEntries]:
-        """Yields `UsedEntries` with the entry of each name.
+        """Context manager that yields the `UsedEntries` of the named adapters.
 
         Within the `with` block, these adapters are not overwritten.
 
@@ -199,7 +200,7 @@ class BankEntries:
             return self._free.popleft(), freed
 
     def publish(self, name: str, entry: Entry) -> None:
-        """Adds an entry under a name, and replaces one of the same name."""
+        """Adds the entry of an adapter; replaces the entry of the same name."""
         with self._changed:
             if name in self._live:
                 self._retire(name)
@@ -237,7 +238,7 @@ class BankEntries:
         self._retired.append(self._live.pop(name))
 
     def _collect(self, freed: list[Entry]) -> None:
-        """Moves removed entries that no request uses to the list `freed`."""
+        """Moves removed, unused entries to `freed`, and frees their indices."""
         unused = [entry for entry in self._retired if not entry.uses]
         self._retired = [entry for entry in self._retired if entry.uses]
         self._free.extend(entry.index for entry in unused)

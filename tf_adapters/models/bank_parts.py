@@ -1,4 +1,4 @@
-"""Splits a trained adapter into the parts that a bank stores."""
+"""Splits a trained adapter's weights into the `Part`s that a bank stores."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ class Place:
     Attributes:
         name: A place of `tf_adapters.layers.slot`, or `"norm"`, `"pooler"` or
             `"head"`.
-        index: Index of the block, index in `AdaptedEncoder.norms()`, or 0.
+        index: Index of the block; of a `"norm"`, its index in
+            `AdaptedEncoder.norms()`; otherwise 0.
         kind: The `Kind` of the weights.
     """
 
@@ -65,7 +66,7 @@ class PartReader:
         return _MethodSlots(method, self.shape)
 
     def read(self, member: Member) -> dict[Place, dict[str, np.ndarray]]:
-        """Returns an adapter's weights: a dict from `Place` to arrays by name.
+        """Returns an adapter's weights: for each `Place`, a dict of arrays.
 
         Raises:
             AdapterError: If a bank cannot hold the adapter, or if its weights
@@ -109,7 +110,8 @@ class PartReader:
     def _trained_in_encoder(self, member: Member) -> list[keras.Variable]:
         """Returns the encoder's variables that a member trained.
 
-        The pooler's are not among them if the member's head does not read it.
+        If the member's head does not read the pooled output, the pooler's
+        variables are left out.
         """
         found = member.method.trainable_encoder_variables(self.adapted)
         if member.head.reads == "pooled_output":
@@ -123,11 +125,11 @@ class PartReader:
         own: list[keras.Variable],
         trained: list[keras.Variable],
     ) -> dict[int, np.ndarray]:
-        """Assigns a member's weights to its slots and head.
+        """Assigns a member's weights to the slots and the head layer.
 
         Args:
             member: `Member`.
-            own: Variables of the slots and the head.
+            own: Variables of the slots and the head layer.
             trained: Variables of the encoder that the member trained. They are
                 not changed.
 
@@ -148,7 +150,7 @@ class PartReader:
 
 
 class _MethodSlots:
-    """The built slots of a method that are not attached to an encoder."""
+    """The slots of a method, built, but not attached to an encoder."""
 
     def __init__(
         self, method: methods.Method, shape: methods.EncoderShape
@@ -166,9 +168,9 @@ class _MethodSlots:
     def parts(
         self, left_out: tuple[int, ...]
     ) -> Iterator[tuple[str, int, Part]]:
-        """Yields (place name, block index, `Part`) for each part of the slots.
+        """Yields (place name, block index, `Part`) for each `Part` of a slot.
 
-        Slots of the blocks in `left_out` are skipped.
+        The slots of the blocks in `left_out` are skipped.
         """
         for name, index, slot in self._all_slots():
             if name in self.embedding_slots or index not in left_out:

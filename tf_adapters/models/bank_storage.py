@@ -51,7 +51,7 @@ class BankStorage(EncoderModel):
     ) -> None:
         super().__init__(encoder, trainable=False, **kwargs)
         _check_capacity(capacity, len(members))
-        # Reads and writes adapters, one at a time.
+        # Held while an adapter is added or the bank grows, by one thread.
         self._writing = threading.RLock()
         self._reader = PartReader(encoder)
         arrays = [self._reader.read(member) for member in members]
@@ -104,8 +104,8 @@ class BankStorage(EncoderModel):
         """Looks up the adapters of a batch, for the duration of a `with` block.
 
         Adapters that are replaced or removed meanwhile are kept until the block
-        ends. Within the block, do not use a graph that was made in an earlier
-        `generation` of the bank than that at the start of the block.
+        ends. Do not use a graph in the block if the bank's `generation` changed
+        after the graph was made and before the block began.
 
         Args:
             names: The name of each example's adapter.
@@ -158,18 +158,21 @@ class BankStorage(EncoderModel):
         self._entries.set_pinned(name, False)
 
     def reserve(self, num_adapters: int) -> None:
-        """Makes room for adapters with the kinds of weights in the bank.
+        """Makes room for adapters that are added later.
+
+        Only the kinds of weights that the bank already has get more rows.
 
         Args:
-            num_adapters: Number of adapters for which each of the bank's
+            num_adapters: Total number of adapters for which each of the bank's
                 variables has rows afterwards. The memory is allocated at once.
         """
         with self._writing:
-            # The neutral row, and one to replace an adapter that is in use.
+            # 2 more rows: the neutral one, and one for the new version of an
+            # adapter that is replaced while it is in use.
             self._grow(dict.fromkeys(self._rows.num_rows, 2 + num_adapters))
 
     def num_bytes(self, name: str | None = None) -> int:
-        """Returns the memory of an adapter's rows, or of all rows, in bytes."""
+        """Returns the bytes of an adapter's rows, or by default of all rows."""
         if name is None:
             rows = self._rows.num_rows.items()
             return sum(place.kind.num_bytes * number for place, number in rows)
@@ -199,9 +202,10 @@ class BankStorage(EncoderModel):
         self._entries.publish(name, Entry(index, member, rows, *head, pinned))
 
     def _grow(self, num_rows: dict[Place, int]) -> None:
-        """Replaces the core by a larger one if it has too few rows.
+        """Replaces the bank's core with a larger one if it has too few rows.
 
-        `num_rows` is a dict from place to the least number of rows there.
+        The core is the layer that holds all adapters' weights. `num_rows` is a
+        dict from `Place` to the minimum number of rows needed there.
         """
         before = self._rows.num_rows
         num_rows = {p: n for p, n in num_rows.items() if n > before.get(p, 1)}
@@ -215,7 +219,7 @@ class BankStorage(EncoderModel):
         self.generation += 1
 
     def _check_widths(self, arrays: dict[Place, Any]) -> None:
-        """Widens the outputs if an adapter has a wider head than expected."""
+        """Widens the outputs if an adapter's head is wider than all others."""
         widths = self._widths
         if widths is not None and any(
             width > widths.get(name, 0)
@@ -235,7 +239,7 @@ def _check_capacity(capacity: int | None, num_members: int) -> None:
 
 
 def _widths(adapters: Iterable[dict[Place, Any]]) -> dict[str, int]:
-    """Returns a dict from output of `BankHeads` to its widest head's width."""
+    """Returns the widest head's width for each output of `BankHeads`."""
     widths = {}
     for arrays in adapters:
         for place, weights in arrays.items():

@@ -23,7 +23,7 @@ def read_composition(
     encoder: Encoder,
     with_head: bool = False,
 ) -> trees.Composition | Member:
-    """Reads a composition of folders and models as one of `Member`s.
+    """Reads the adapters of a composition, and returns it with `Member`s.
 
     Args:
         composition: Composition of folders and models.
@@ -74,7 +74,8 @@ def placed(
     """Returns a composition of members, adjusted to their positions.
 
     Members above others lose their invertible adapter. If a member was left out
-    of some blocks after training, its method and weights lose these blocks.
+    of some blocks after training, its method and weights no longer include
+    those blocks.
 
     Args:
         composition: Composition with the structure of the result. Its own
@@ -107,7 +108,7 @@ def _without_map(member: Member) -> Member:
 
 
 def _without_left_out(member: Member, num_blocks: int) -> Member:
-    """Returns a member whose method and weights lack the left-out blocks."""
+    """Removes left-out blocks from a member's method and weights."""
     if not member.left_out:
         return member
     if "leave_out" not in {f.name for f in dataclasses.fields(member.method)}:
@@ -128,7 +129,7 @@ def _without_left_out(member: Member, num_blocks: int) -> Member:
 def _of_other_blocks(
     tensors: dict[str, np.ndarray], blocks: Collection[int], num_blocks: int
 ) -> dict[str, np.ndarray]:
-    """Returns an adapter's tensors without those of some blocks.
+    """Removes the tensors of the given blocks from an adapter's tensors.
 
     Weights that several blocks share are named after the first of these blocks.
     If that block is removed, they get the name of the first remaining block.

@@ -88,7 +88,7 @@ def compose(
 
 
 def _top(composition: Any) -> tuple[Any, methods.Method | None]:
-    """Splits off the method to train, which may be the last of a stack.
+    """Splits off the method to train, if the last member of a stack is one.
 
     Returns the composition of the other members, and the method or `None`.
     """
@@ -203,15 +203,16 @@ def restore(
     """Returns the composition of `Member`s below a stored adapter, or `None`.
 
     Args:
-        config: Content of `adapter_config.json`, with the tree as `below`.
-        members: The `Member`s recorded there, in the tree's order.
+        config: Content of `adapter_config.json`. The recorded composition is
+            in the entry `below`.
+        members: The `Member`s recorded there, in the composition's order.
         composition: Folder or model to use instead, or a composition of
             them, or `None` for the recorded members.
         encoder: The members' `Encoder`, freshly loaded.
         folder: Folder of the stored adapter, for error messages.
 
     Raises:
-        AdapterError: If the tree in `config` is damaged.
+        AdapterError: If the composition in `config` is damaged.
     """
     if composition is not None:
         return composed_members.read_composition(
@@ -236,7 +237,7 @@ def methods_of(
 ) -> trees.Composition | methods.Method | None:
     """Returns a composition in which each `Member` is replaced by its method.
 
-    Returns `None` for `None`.
+    If there is no composition (`None`), returns `None`.
     """
     if below is None:
         return None

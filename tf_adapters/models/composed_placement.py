@@ -45,9 +45,10 @@ def put_below(
 
 
 def _check_top(below: dict[str, Slot], embeddings: dict[str, Slot]) -> None:
-    """Raises a `UserError` if slots at the embeddings do not fit together.
+    """Raises a `UserError` if slots at the embeddings cannot be combined.
 
-    `below` are those of the frozen adapters, `embeddings` of the method on top.
+    `below` are the slots of the frozen adapters, `embeddings` the slots of the
+    method on top.
     """
     if any(slot.inverse for slot in embeddings.values()):
         raise UserError(
@@ -87,8 +88,8 @@ def _slots_of(
             for dicts in zip(*blocks, strict=True)
         ]
     else:
-        # `placed` has removed all invertible adapters but the lowest, but not
-        # the slots of plug-in methods.
+        # `placed` has removed all invertible adapters except the lowest one. A
+        # plug-in method may still have other slots at the embeddings.
         if any(embeddings[1:]):
             raise _two_in(set().union(*embeddings))
         joined = [_stacked(dicts) for dicts in zip(*blocks, strict=True)]
@@ -130,10 +131,10 @@ def _stacked(dicts: Sequence[dict[str, Slot]]) -> dict[str, Slot]:
 
 
 def _check_below(lower: dict[str, Slot], upper_places: set[str]) -> None:
-    """Raises a `UserError` if members above would not read a slot's output.
+    """Raises a `UserError` if members above would not read a member's output.
 
-    `lower` are the slots of a member, `upper_places` the places of the slots
-    of the members above it.
+    `lower` are the slots of the member. `upper_places` are the places at which
+    the members above it have slots.
     """
     for sublayer in ("after_attention", "after_ffn"):
         behind = f"{sublayer}_norm"

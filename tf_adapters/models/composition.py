@@ -28,7 +28,7 @@ class Composition:
         self.members = members
 
     def with_members(self, members: Iterable[Any]) -> "Composition":
-        """Returns a composition of this kind and settings, with new members."""
+        """Returns a copy of this composition with other members."""
         return type(self)(*members)
 
     def __repr__(self) -> str:
@@ -59,7 +59,8 @@ class Average(Composition):
     """Averages adapters: computes the weighted mean of the members' outputs.
 
     With weights `w_i` and outputs `o_i`, the result is `sum_i w_i o_i`. Version
-    1.3.0 of the `adapters` library also divides it by the number of members.
+    1.3.0 of the `adapters` library also divides the result by the number of
+    members.
 
     Args:
         *members: See `Composition`.
@@ -221,7 +222,7 @@ def tree_from_config(
 
     Args:
         config: Return value of `tree_to_config`.
-        member_from_config: Function that makes a member of plain values.
+        member_from_config: Function that makes a member from plain values.
     """
     if "composition" not in config:
         return member_from_config(config)

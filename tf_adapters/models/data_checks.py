@@ -60,7 +60,7 @@ def check_data(model: FeaturesModel, x: Any) -> None:
 
 
 def checked_labels(model: FeaturesModel, x: Any, y: Any) -> Any:
-    """Checks the labels for `fit` and returns them, a list as an array.
+    """Checks the labels for `fit` and returns them, a list as a NumPy array.
 
     Args:
         model: `FeaturesModel`.
@@ -122,9 +122,10 @@ def _loss(model: FeaturesModel) -> Any:
 
 
 def targets_of(x: Any, y: Any) -> Any:
-    """Returns the labels, or for a `tf.data` set their shape and dtype.
+    """Returns the labels. For a `tf.data` set, returns their `TensorSpec`.
 
-    Returns `None` if the labels are unknown, or in a dict as for a custom loss.
+    Returns `None` if the labels are unknown, or if they are in a dict, as a
+    custom loss may require.
 
     Args:
         x: See `check_data`.
@@ -157,11 +158,11 @@ def check_learning_rate(optimizer: keras.optimizers.Optimizer | None) -> None:
 
 
 def sentence_of(error: Exception, head: Head | None) -> str | None:
-    """Returns a sentence that explains an error, or `None`.
+    """Returns a readable message for an error that bad data caused, or `None`.
 
-    Only errors that bad data caused are explained. They come from `tf.data`
-    sets and generators, whose batches are not checked beforehand, because that
-    would slow down every step.
+    Such errors come from `tf.data` sets and generators. Their batches are not
+    checked beforehand, because that would slow down every step. If a label is
+    invalid, the message lists the labels of `head`.
     """
     if _TEXTS.search(str(error)):
         return (

@@ -29,11 +29,11 @@ def check_slots(
     embedding_slots: dict[str, Slot],
     num_blocks: int,
 ) -> None:
-    """Raises a `UserError` if slots do not fit an encoder.
+    """Raises a `UserError` if slots cannot be attached to an encoder.
 
     Args:
-        slots: List of dicts from a place of a block to a slot.
-        embedding_slots: Dict from a place of the embeddings to a slot.
+        slots: List with one dict per block, from place to slot.
+        embedding_slots: Dict from a place at the embeddings to a slot.
         num_blocks: Number of blocks of the encoder.
     """
     if len(slots) != num_blocks:
@@ -99,10 +99,10 @@ def is_text(dtype: Any) -> bool:
 
 
 def _check_same_shapes(shapes: dict[str, Any]) -> None:
-    """Raises a `UserError` if inputs differ in a known size.
+    """Raises a `UserError` if inputs have different shapes.
 
-    `shapes` is a dict from the name of an input to its shape. The backend would
-    broadcast inputs of different shapes.
+    Without this check, the backend would broadcast them. Sizes that are `None`
+    are not compared. `shapes` is a dict from the name of an input to its shape.
     """
     is_right = len({len(shape) for shape in shapes.values()}) == 1 and all(
         len({size for size in sizes if size is not None}) < 2
@@ -118,11 +118,11 @@ def _check_same_shapes(shapes: dict[str, Any]) -> None:
 
 
 def of_one_shape(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Reshapes all inputs to the shape of `token_ids`.
+    """Reshapes the padding mask and segment ids to the shape of `token_ids`.
 
-    A graph then fails if the sizes do not match. Otherwise a mask of one row or
-    column would be broadcast, and oneDNN's kernels would read past the end of a
-    mask that is too short.
+    A graph then fails if their sizes do not match. Otherwise a mask of one row
+    or column would be broadcast, and oneDNN's kernels would read past the end
+    of a mask that is too short. If all sizes are known, nothing is reshaped.
     """
     ids = inputs["token_ids"]
     if None not in ids.shape:
@@ -156,7 +156,7 @@ def _check_values(encoder: AdaptedEncoder, inputs: dict[str, Tensor]) -> None:
 
 
 def _num_segments(backbone: keras_hub.models.Backbone) -> int:
-    """Returns the number of segments that have an embedding, at least 1."""
+    """Returns the number of segment embeddings, or 1 if there are none."""
     if "segment_embedding" not in [layer.name for layer in backbone.layers]:
         return 1
     return backbone.get_layer("segment_embedding").input_dim

@@ -93,7 +93,7 @@ class EncoderModel(FeaturesModel):
     def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
         """Trains the model; logs how many steps overflowed and were skipped.
 
-        This can happen only if the encoder computes in float16.
+        Steps can overflow only if the encoder computes in float16.
         """
         before = loss_scaling.count_skipped(self)
         history = super().fit(*args, **kwargs)

@@ -108,9 +108,9 @@ class FeaturesModel(keras.Model):
     ) -> None:
         """Exports the model; see `keras.Model.export`.
 
-        The exported model takes token features. If `input_signature` is not
-        set, it takes any number of texts of any length.
-        `tf_adapters.export_model` exports a model that takes strings.
+        The exported model takes token features. By default, batches may have
+        any number of texts of any length. To export a model that takes
+        strings, use `tf_adapters.export_model`.
         """
         if input_signature is None:
             shapes = self.feature_shapes()
@@ -127,7 +127,7 @@ class FeaturesModel(keras.Model):
     def _prepare(self, x: Any, y: Any, trains: bool = False) -> None:
         """Creates the variables of optimizer and metrics, before Keras does.
 
-        They must exist before TensorFlow builds a graph.
+        The variables must exist before TensorFlow builds a graph.
         """
         built = self.train_function if trains else self.test_function
         if built is not None or not self.compiled:
@@ -161,10 +161,10 @@ class FeaturesModel(keras.Model):
 
     @contextlib.contextmanager
     def _graphs_of_one_call(self) -> Iterator[None]:
-        """Context manager for a call of Keras that may fail.
+        """Context manager that drops all graphs if its `with` block fails.
 
-        If it fails, all graphs are dropped, because they may be incomplete. A
-        `UserError` replaces an error that bad data caused.
+        The graphs may then be incomplete. If bad data caused the error, a
+        readable `UserError` replaces it.
         """
         try:
             yield

@@ -30,7 +30,7 @@ class Freezing:
         self._of_encoder = _ids(model.declared_encoder_variables())
 
     def is_added(self, variable: keras.Variable) -> bool:
-        """Returns whether a variable trains and is not the encoder's own."""
+        """Returns whether a variable trains and is not part of the backbone."""
         return id(variable) in self._added
 
     def trained(
@@ -66,7 +66,7 @@ def freeze_all_but_declared(model: AssembledModel) -> None:
 def unfreeze_layers(backbone: keras_hub.models.Backbone) -> None:
     """Makes all layers of a backbone trainable.
 
-    A layer that is not trainable later was then frozen by the user.
+    If a layer is found to be frozen after this call, the user has frozen it.
     """
     # One by one: with TensorFlow, Keras stops at an already trainable layer.
     for layer in backbone._flatten_layers():
@@ -74,7 +74,7 @@ def unfreeze_layers(backbone: keras_hub.models.Backbone) -> None:
 
 
 def _in_frozen_layers(layer: keras.layers.Layer) -> list[keras.Variable]:
-    """Returns the variables of a layer that are in frozen layers."""
+    """Returns the variables of all frozen layers within a layer."""
     return [
         variable
         for inner in layer._flatten_layers()

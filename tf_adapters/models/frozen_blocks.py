@@ -1,7 +1,8 @@
 """Finds the first blocks of a model whose output for a text never changes.
 
-Their output can be stored, and later forward passes can skip them: the name of
-an input says how many blocks an `AdaptedEncoder` skips.
+The output of these blocks can be stored and given to an `AdaptedEncoder`, which
+then skips the blocks. The name of the input is `hidden_state_<n>`, where `n` is
+the number of blocks to skip.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _NAME = "hidden_state_"
 def input_name(blocks: int) -> str:
     """Returns the name of the input that replaces the first blocks.
 
-    The input is the output of these blocks: `hidden_states[blocks]` in the
-    outputs of an `AdaptedEncoder`.
+    Its value is the stored output of these blocks: `hidden_states[blocks]` in
+    the outputs of an `AdaptedEncoder`.
 
     Args:
         blocks: Integer. Number of blocks to skip.

@@ -41,10 +41,11 @@ def fuse(
     """Returns a model that combines trained adapters by attention.
 
     Args:
-        encoder: `Encoder` that all members, the adapters, were trained on.
+        encoder: `Encoder` on which all members, the adapters to combine, were
+            trained.
         method: `methods.Fusion` (default) with the members' folders as
             `adapters`. Its placement, width and activation are replaced by the
-            members'. It also leaves out the blocks that the members leave out.
+            members'. Blocks that the members leave out are left out, too.
         head: See `AdapterModel`.
         adapters: List of folders and of models in memory (`AdapterModel`). It
             replaces `method.adapters`. You can save a fusion only if all its
@@ -94,7 +95,7 @@ def fuse(
 def check_members(
     method: Any, members: Sequence[Member], encoder: Encoder
 ) -> None:
-    """Raises an `AdapterError` unless `members` fit a stored method.
+    """Raises an `AdapterError` if a stored method does not match its members.
 
     Args:
         method: `Fusion`, or a method without members.
@@ -102,8 +103,8 @@ def check_members(
         encoder: The members' `Encoder`.
 
     Raises:
-        AdapterError: If the number of members is not that in
-            `method.adapters`, or if their widths do not fit `method.units`.
+        AdapterError: If `members` and `method.adapters` have different lengths,
+            or if the members' widths do not fit `method.units`.
     """
     for member in members:
         stacked_adapters.check_stacks(member)

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 
 def check_arguments(encoder: object, method: object, head: object) -> None:
-    """Raises a `UserError` if an argument has a wrong type or does not fit."""
+    """Raises a `UserError` if an argument has a wrong type.
+
+    Also raises one if the head needs a pooler or vocabulary that the encoder
+    does not have.
+    """
     if isinstance(encoder, tuple | list):
         raise UserError(
             "`load_encoder` returns an encoder and its tokenizer. Give the "
@@ -166,9 +170,9 @@ def _check_vocabulary(encoder: Encoder, head: heads.Head | None) -> None:
 def foldable(
     pairs: list[tuple[keras.Variable, Slot]],
 ) -> list[tuple[keras.Variable, Slot]]:
-    """Returns the pairs whose slot can be added to their kernel.
+    """Returns the pairs (kernel, slot) that can be folded.
 
-    The kernel must hold floats and must not be in another pair.
+    In such a pair, the kernel is not quantized and is in no other pair.
 
     Args:
         pairs: Return value of `Method.folds`.
@@ -184,9 +188,9 @@ def foldable(
 def check_foldable(
     model: AssembledModel, pairs: list[tuple[keras.Variable, Slot]]
 ) -> None:
-    """Raises a `UserError` if a slot cannot be added to its kernel.
+    """Raises a `UserError` if a slot cannot be folded into its kernel.
 
-    The reason is that the kernel is quantized, or that several slots change it.
+    This is the case if the kernel is quantized, or if several slots change it.
 
     Args:
         model: `AdapterModel`.

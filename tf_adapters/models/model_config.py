@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def config_of(model: AdapterModel) -> dict[str, Any]:
-    """Returns a model's arguments and left-out blocks as plain values."""
+    """Returns a dict of plain values that describes a model.
+
+    It holds the constructor's arguments and the left-out blocks.
+    """
     return {
         **encoder_config(model.encoder_info),
         **arguments_config(model),
@@ -27,11 +30,14 @@ def config_of(model: AdapterModel) -> dict[str, Any]:
 
 
 def encoder_config(encoder: Encoder) -> dict[str, Any]:
-    """Returns an `Encoder` and its fingerprint in a dict of plain values."""
+    """Returns a dict of plain values that describes an `Encoder`.
+
+    It holds the fields, fingerprint and quantization, but no weights.
+    """
     fields = dict(vars(encoder))
     fingerprint = fields.pop("fingerprint")
     backbone: Any = keras.saving.serialize_keras_object(fields["backbone"])
-    # Without the dtype policies of quantized layers, which would make Keras
+    # Leave out the dtype policies of quantized layers: they would make Keras
     # build different variables.
     policy = keras.dtype_policies.serialize(encoder.backbone.dtype_policy)
     backbone["config"]["dtype"] = policy
@@ -43,7 +49,10 @@ def encoder_config(encoder: Encoder) -> dict[str, Any]:
 
 
 def arguments_config(model: AdapterModel) -> dict[str, Any]:
-    """Returns a model's arguments and left-out blocks, without the encoder."""
+    """Returns the dict of `config_of` without the description of the encoder.
+
+    `model_on` makes a model from this dict and an `Encoder`.
+    """
     return {
         "method": methods.to_config(model.method),
         "head": None if model.head is None else heads.to_config(model.head),

@@ -57,7 +57,7 @@ def adapted_encoder(
 
 
 def distinct(places: Iterable[dict[str, Slot]]) -> list[Slot]:
-    """Returns the slots of several dicts in one list, each only once."""
+    """Returns a list of the slots in several dicts, each slot only once."""
     slots = (slot for found in places for slot in found.values())
     return list({id(slot): slot for slot in slots}.values())
 
@@ -99,7 +99,7 @@ def leave_out(model: AssembledModel, blocks: Collection[int]) -> None:
 
 @contextlib.contextmanager
 def without(model: AssembledModel, blocks: Collection[int]) -> Iterator[None]:
-    """Disables a model's slots in the given blocks, within a `with` block."""
+    """Context manager that disables a model's slots in the given blocks."""
     before = [block.places_in_use for block in model.encoder.blocks]
     left_out = model.left_out
     model.leave_out(blocks)

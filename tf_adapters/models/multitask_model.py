@@ -27,7 +27,7 @@ class MultiTaskModel:
         self.models = models
         first, *others = models.values()
         for model in others:
-            # The tasks change the encoder together.
+            # The tasks train the encoder together, so they are one user of it.
             model.encoder_user = first.encoder_user
 
     @property
@@ -64,7 +64,10 @@ class MultiTaskModel:
         return named
 
     def last_phase_step(self, total_steps: int) -> int:
-        """Returns 0: methods with phases cannot train several tasks."""
+        """Returns 0, because the training of several tasks has one phase.
+
+        See `AdapterModel.last_phase_step`.
+        """
         return 0
 
     def own_variables(self, task: str) -> dict[str, keras.Variable]:

@@ -21,9 +21,9 @@ from tf_adapters.models.trained_members import Member
 
 
 def members_to_config(members: Sequence[Member]) -> list[dict[str, Any]]:
-    """Returns the name, folder and fingerprint of each member, a list of dicts.
+    """Returns a list of dicts with each member's name, folder and fingerprint.
 
-    `adapter_config.json` stores the list.
+    The list is stored in `adapter_config.json`.
 
     Raises:
         AdapterError: If a member is not saved in a folder.
@@ -110,7 +110,7 @@ def _find_member(
 def _all_found(
     config: list[dict[str, Any]], found: list[StoredAdapter | None]
 ) -> list[StoredAdapter]:
-    """Returns `found`; raises an `AdapterError` if a member is `None`.
+    """Returns `found`; raises an `AdapterError` if an element is `None`.
 
     Args:
         config: List with the recorded entry of each member.

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 def rematerialized(
     block: AdaptedBlock, differentiable: Collection[int]
 ) -> Callable[[Tensor, Context, bool], Tensor]:
-    """Returns a function that calls a block and recomputes it for gradients.
+    """Returns a function that runs a block without storing its activations.
 
-    Only the block's inputs are stored for the backward pass, not activations.
-    `keras.remat` only computes gradients of a function's arguments, so every
-    weight that needs a gradient must be an argument.
+    Only the block's inputs are stored. The backward pass computes the
+    activations again. `keras.remat` computes gradients only for a function's
+    arguments, so every weight that needs a gradient must be an argument.
 
     Args:
         block: `AdaptedBlock`.
@@ -75,5 +75,8 @@ def rematerialized(
 
 
 def _read(variable: keras.Variable) -> Tensor:
-    """Returns a variable's value; `convert_to_tensor` would not read it."""
+    """Returns a variable's value as a tensor.
+
+    `convert_to_tensor` would not read the variable.
+    """
     return ops.reshape(variable, variable.shape)

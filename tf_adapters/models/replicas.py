@@ -8,7 +8,7 @@ from tf_adapters.common.types import Tensor
 def replica_number() -> int | Tensor:
     """Returns the current replica's number under a `tf.distribute` strategy.
 
-    Without a strategy, returns 0. So do backends other than TensorFlow: they
+    Returns 0 without a strategy, and on backends other than TensorFlow. These
     compute a batch as a whole, even if it is distributed over devices.
 
     Returns:
@@ -37,7 +37,8 @@ def sum_over_replicas(value: Tensor) -> Tensor:
     """Returns the sum of a tensor over all replicas of a training step.
 
     Args:
-        value: The tensor of the current replica.
+        value: The tensor of the current replica. It is returned unchanged if
+            there is only one replica.
     """
     if keras.backend.backend() != "tensorflow":
         return value

@@ -2,7 +2,7 @@
 
 `adapter_config.json` describes the adapter and its encoder,
 `adapter.safetensors` holds all trained variables by name, and `README.md` is a
-model card. Loading is strict.
+model card. Loading is strict: names and shapes must match the model.
 """
 
 from collections.abc import Sequence
@@ -45,8 +45,8 @@ def save_adapter(
         folder: Path. An earlier adapter in this library's format is replaced
             if it has the same encoder, method and head. The other formats
             require a folder that does not exist.
-        details: Dict of plain values for the card and the configuration, such
-            as task, metrics and maximum length. Default: none.
+        details: Dict of plain values for `README.md` and the configuration,
+            such as task, metrics and maximum length. Default: none.
         format: `"tf_adapters"` (default); `"adapterhub"`, which the `adapters`
             library loads (bottlenecks and their fusion, LoRA, (IA)^3, prefix
             and prompt tuning, and unions of these); or `"peft"` (LoRA, (IA)^3,

@@ -1,4 +1,4 @@
-"""Checks that trained adapters fit one fusion, and pads their weights."""
+"""Checks that adapters can be fused with each other, and pads their weights."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def describe_stack(
         encoder: The `Encoder` of all members.
 
     Returns:
-        Dict with `adapters`, `placement`, `units` (the largest), `activation`
-        and `leave_out`, which are fields of `methods.Fusion`.
+        Dict with `adapters`, `placement`, `units` (of the widest member),
+        `activation` and `leave_out`, which are fields of `methods.Fusion`.
 
     Raises:
-        AdapterError: If the members do not fit one fusion (the message names
-            the setting in which they differ), or if a member's weights do not
-            match its configuration.
+        AdapterError: If the members cannot be fused with each other (the
+            message names the setting in which they differ), or if a member's
+            weights do not match its configuration.
     """
     for member in members:
         check_stacks(member)
@@ -66,7 +66,7 @@ def describe_stack(
 def check_stacks(member: Member) -> None:
     """Raises an `AdapterError` unless a member can be part of a fusion.
 
-    It must be a bottleneck adapter that was trained without others below it.
+    The member must be a bottleneck adapter, trained without others below it.
     """
     if member.method.stacks_as is None:
         names = [name for name, cls in methods.METHODS.items() if cls.stacks_as]
@@ -84,7 +84,10 @@ def check_stacks(member: Member) -> None:
 
 
 def _check_weights(member: Member, encoder: Encoder) -> None:
-    """Raises an `AdapterError` if weights do not fit the member's settings."""
+    """Raises an `AdapterError` if weights do not match a member's settings.
+
+    Names and shapes must be those of the member's method and head.
+    """
     adapted = AdaptedEncoder(encoder)
     slots = member.method.make_slots(methods.EncoderShape.of(encoder))
     layers = [slot for block in slots for slot in block.values()]
@@ -129,7 +132,7 @@ def common(
 def arrays(
     members: Sequence[Member], name: str, units: int, axis: int | None
 ) -> list[np.ndarray]:
-    """Returns each member's array of a weight, padded along `axis`.
+    """Returns a list with one weight of each member, padded along `axis`.
 
     Args:
         members: List of `Member`.

@@ -35,7 +35,7 @@ class Member:
         tensors: Dict from name to array, as saved.
         fingerprint: SHA-256 of the weights file, or `None` for a model in
             memory.
-        left_out: Indices of blocks that were left out after training.
+        left_out: Indices of blocks whose slots were removed after training.
         is_stacked: Whether the adapter was trained on top of other adapters.
         address: The adapter's address on the Hugging Face Hub, or `None`. If
             there is one, `folder` is in the Hub's cache.
@@ -148,7 +148,11 @@ def _run_folder(folder: Path) -> Path:
 
 
 def _shortest_ends(paths: list[Path]) -> list[str]:
-    """Returns the last folders of each path, as few as make them unique."""
+    """Returns a unique name for each path: its last folders.
+
+    The names have the same number of folders, the smallest that makes them
+    unique.
+    """
     max_parts = max((len(path.parts) for path in paths), default=0)
     for number in range(1, max_parts + 1):
         names = ["/".join(path.parts[-number:]) for path in paths]
@@ -191,7 +195,8 @@ def as_member(
     """Returns the adapter in a folder or in a model as a `Member`.
 
     Raises:
-        AdapterError: If there is no adapter, or one of another encoder.
+        AdapterError: If there is no adapter, or if it belongs to another
+            encoder.
     """
     if isinstance(adapter, str | Path):
         return read_member(adapter, encoder, with_head)

@@ -23,9 +23,12 @@ _OF_ENCODER = ("layer norms", "biases", "encoder kernels")
 def variable_groups(
     model: AssembledModel,
 ) -> list[tuple[str, bool, list[keras.Variable]]]:
-    """Returns a list of (group name, whether it trains, variables).
+    """Groups a model's variables by kind.
 
-    Raises a `UserError` if a variable of the model belongs to no group.
+    Returns a list of (group name, whether it trains, variables).
+
+    Raises:
+        UserError: If a variable of the model belongs to no group.
     """
     declared = {id(v) for v in model.declared_encoder_variables()}
     in_backbone = model.encoder.backbone.weights
@@ -51,8 +54,8 @@ def variable_groups(
 def trained_additions(model: AssembledModel) -> list[keras.Variable]:
     """Returns the trained variables that are not the encoder's own.
 
-    Call this on a new model. Later the user may freeze some of them for a
-    while, and the model must still be saved completely.
+    Call this on a new model and keep the result: the user may freeze some of
+    these variables later, and they must still be saved.
     """
     added = [*_in_slots(model), *model.reparameterization.weights]
     head = [] if model.head_layer is None else model.head_layer.weights
@@ -153,7 +156,8 @@ def trained_table(model: AssembledModel | MultiTaskModel) -> str:
         state = "trains" if trains else "frozen"
         weights = count_weights(variables)
         if part == "encoder":
-            # Quantized variables are packed, and their scales do not count.
+            # Elements of quantized variables may hold several weights each,
+            # and scales are not counted as weights.
             weights = encoder_weights - of_encoder
         elif part in _OF_ENCODER:
             of_encoder += weights

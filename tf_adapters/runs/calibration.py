@@ -1,4 +1,4 @@
-"""Fits the temperature of a run's head after its weights are trained."""
+"""Fits the temperature of a run's head after training."""
 
 from __future__ import annotations
 

@@ -61,8 +61,9 @@ def of_stopped_command(
 ) -> Checkpoint | None:
     """Returns the `Checkpoint` of a stopped --overwrite command, or `None`.
 
-    If the same command is given again, it resumes from this checkpoint.
-    Otherwise a scheduler that restarts the command would always start over.
+    If the user gives the same command again, it resumes from this checkpoint.
+    If it did not, a scheduler that restarts the command would always start
+    over.
 
     Args:
         folder: Path of the run folder.

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from tf_adapters.data.examples import Examples
     from tf_adapters.training.trainer import Trainer
 
-# Largest output, in bytes, that is cached in memory. Larger ones are in a file.
+# Maximum size, in bytes, of an output that is cached in memory. Larger outputs
+# are cached in a file.
 IN_MEMORY = 2**30
 
 
@@ -70,9 +71,9 @@ def cached(
 
 
 def _num_blocks(trainer: Trainer, examples: Examples, split: str) -> int:
-    """Returns the number of first blocks to compute only once.
+    """Returns how many of the encoder's first blocks have a cached output.
 
-    It is 0 if caching is off, cannot be used, or would not save time.
+    The number is 0 if caching is off, cannot be used, or would not save time.
     """
     settings = trainer.settings
     passes = max(settings.epochs, 2 if settings.min_steps else 1)

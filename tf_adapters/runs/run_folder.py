@@ -38,7 +38,7 @@ class RunFolder:
 
     A folder belongs to one run, and to one process at a time. Creating this
     object resumes an unfinished run with the same configuration, or removes an
-    earlier run if it may. So check everything else about a run first.
+    earlier run if that is allowed. So check a run's settings and data before.
 
     Args:
         folder: Path of the folder. Created with its parents if it does not
@@ -232,7 +232,7 @@ class RunFolder:
         self.close()
 
     def close(self) -> None:
-        """Releases the folder's lock, so that another process may use it."""
+        """Releases the lock, so that another process may use the folder."""
         self._lock.release()
 
 

@@ -59,9 +59,9 @@ def finished_on_chief(
 ) -> Any:
     """Returns the result of a finished run on every worker, or `None`.
 
-    Only the chief reads the result, with `earlier_runs.finished_result`, since
-    other workers may not see the folder. It sends the result to them, because
-    they would otherwise train and wait for a chief that has already ended.
+    The chief reads the result with `earlier_runs.finished_result` and sends it
+    to the other workers, which may not be able to read the folder. Without the
+    result, they would train, and wait for a chief that has already ended.
 
     Args:
         strategy: `tf.distribute.Strategy`.
@@ -142,7 +142,7 @@ def _exchange(
 
 
 class Follower:
-    """A stand-in for a run folder that only the chief writes.
+    """Replaces `RunFolder` on all workers but the chief. It writes no files.
 
     Args:
         folder: Path of the run folder.

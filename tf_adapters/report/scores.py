@@ -79,10 +79,11 @@ def calibration_of(
 ) -> tuple[Any, ...]:
     """Returns a table of the calibration error, and a reliability diagram.
 
-    They are a list with a `ReportTable` and a list with a `Picture`.
+    The table is the only `ReportTable` in a list. The diagram is the only
+    `Picture` in a second list.
 
     Args:
-        right: Booleans: whether each prediction is right.
+        right: Array of booleans that say whether each prediction is right.
         probabilities: Probability of each prediction, or `None` if none were
             stored. Then both lists are empty.
         what: Plural noun for the predictions, such as "answers".

@@ -257,11 +257,7 @@ class Experiment:
 
 
 def head_settings(config: Config, task: Task) -> dict[Any, Any]:
-    """Returns the arguments with which to create the head of a task.
-
-    They are a dict from the name of a field of the head's class to the value
-    that the configuration sets.
-    """
+    """Returns a dict of the arguments with which to create a task's head."""
     known = {
         "stride": config.data.doc_stride,
         "windows": config.data.windows,

@@ -147,10 +147,7 @@ def _train(
     examples: dict[str, Examples],
     watchers: Any,
 ) -> dict[str, Any]:
-    """Trains the model, and stores its adapter and validation predictions.
-
-    Returns the entries of `result.json` that are known after training.
-    """
+    """Trains; returns the entries of `result.json` known after training."""
     model = experiment.model
     details = {
         "task": experiment.task.name,
@@ -180,10 +177,7 @@ def _fit(
     details: dict[str, Any],
     watchers: Any,
 ) -> tuple[dict[str, Any], Any]:
-    """Trains the model, writing checkpoints and saving the best adapter.
-
-    Returns the dict that `Loop.run` returned, and the validation predictions.
-    """
+    """Trains; returns `Loop.run`'s return value, and validation predictions."""
     config = experiment.config
 
     def save_best(values: Any) -> None:

@@ -31,7 +31,7 @@ _STDIN = "-"
 def run_encode(
     options: Any, layer: dict[str, Any], arguments: Sequence[str]
 ) -> Any:
-    """Encodes the texts of a file with a run; returns the exit status.
+    """Computes the vectors of texts with a run; returns the exit status.
 
     See `Command.run` for the arguments.
     """
@@ -41,7 +41,7 @@ def run_encode(
 
 
 def encode_file(config: Config, model_dir: Path, options: Any) -> None:
-    """Encodes the texts of a file, and writes the vectors to an `.npy` file.
+    """Computes vectors for the rows of a file; writes them to an `.npy` file.
 
     The options `input` and `output` name the files.
 

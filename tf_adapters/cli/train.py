@@ -120,7 +120,8 @@ def _is_finished(
 ) -> bool:
     """Returns whether a run is finished; if so, prints its result.
 
-    `fingerprints` are those of its data. With `--overwrite`, returns `False`.
+    `fingerprints` has the fingerprints of the run's data. With `--overwrite`,
+    returns `False`.
     """
     if options.overwrite:
         return False

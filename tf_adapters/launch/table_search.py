@@ -39,9 +39,8 @@ def tune(
 
     Equivalent to `tf-adapters tune --data=...`. Optuna chooses the method, the
     learning rate and the adapter size. Each trial is a run in the subfolder
-    `trials` of `model_dir`. The trial with the best validation metric is the
-    best run. Calling the
-    function again resumes a stopped search. Requires
+    `trials` of `model_dir`. The run with the best validation metric wins.
+    Calling the function again resumes a stopped search. Requires
     `pip install 'tf_adapters[search]'`.
 
     Args:

@@ -191,7 +191,7 @@ class Experiment:
     def examples(
         self, rows: list[dict[str, Any]], labeled: bool = True
     ) -> Examples:
-        """Returns encoded rows as `Examples`.
+        """Encodes rows as the `Examples` that the trainer reads.
 
         Args:
             rows: Rows of one split.

@@ -38,7 +38,7 @@ def cached(
         examples: `Examples` of the split.
         split: `"train"` or `"validation"`.
         folder: Path of the run folder. A large output is cached in a file
-            there, which is gone when the process ends.
+            there. The file disappears when the process ends.
 
     Returns:
         `examples`, or a copy that has the cached output as `token_vectors`.

@@ -157,7 +157,7 @@ class RunFolder:
         self._log.append(record)
 
     def save_tables(self, paths: Iterable[Any]) -> None:
-        """Moves files with the data of in-memory tables to `tables/`."""
+        """Moves the files that hold in-memory tables to the folder `tables`."""
         for path in map(Path, paths):
             folder = own_files.make_folder(self.folder, left_files.TABLES)
             own_files.remove_link(folder / path.name)

@@ -72,8 +72,8 @@ def encode_file(config: Config, model_dir: Path, options: Any) -> None:
 def _task(task: Task, options: Any) -> Task:
     """Returns a copy of the run's task with the text fields to encode.
 
-    The option `column`, if given, names the only text field, unless the task
-    has a list field.
+    If the option `column` is given, it names the only text field, unless a
+    field of the task holds lists, such as lists of words.
     """
     column = options.column
     has_lines = options.input == _STDIN or options.input.endswith(".txt")

@@ -143,7 +143,7 @@ def _is_finished(
 
 
 def _check_shown(result: dict[str, Any], model_dir: Path) -> None:
-    """Raises a `ConfigError` if a run's result lacks a value to print."""
+    """Raises a `ConfigError` if a result lacks a value that is printed."""
     shown = _SHOWN_OF_SEARCH
     if "best_trial" not in result:
         shown = _SHOWN_OF_TASKS if "tasks" in result else _SHOWN

@@ -114,7 +114,7 @@ def _why_missing(config: Config) -> DataError | None:
 def _stage(config: Config, runs: Sequence[Run]) -> str:
     """Returns a message for a command that trains a fusion's members first.
 
-    It lists their settings. `runs` are the runs that train the members.
+    The message lists the members' settings. `runs` train the members.
     """
     train = runs[0].config.train
     method = presets.preset_name([config.members.settings or {}])

@@ -67,7 +67,7 @@ def _unselected(config: "Config") -> "Config":
 def identity(settings: Any) -> str:
     """Returns a string that is equal for configurations of the same run.
 
-    The locations of the data and of a TPU may differ. The content of the data
+    Settings that locate the data or a TPU are ignored. The content of the data
     is compared elsewhere, by the fingerprint in the result.
 
     Args:

@@ -62,9 +62,9 @@ class TableFiles:
         return [(path, argument) for argument, path in self.written.items()]
 
     def moved_layer(self, folder: Path) -> dict[str, Any]:
-        """Returns `layer` with the temporary files' paths in `tables/`.
+        """Returns `layer` with the paths of temporary files after a move.
 
-        The caller must move the temporary files; this method does not.
+        The caller must move the files to `tables/`; this method does not.
 
         Args:
             folder: Path of the folder that contains `tables/`.
@@ -77,9 +77,10 @@ class TableFiles:
         return {"data": self.layer["data"] | moved}
 
     def moved_to(self, folder: Path, config: "Config") -> "Config":
-        """Returns `config` with the temporary files' paths in a run folder.
+        """Returns `config` with the paths of temporary files after a move.
 
-        The caller must move the temporary files; this method does not.
+        The caller must move the files to `tables/` in the run folder; this
+        method does not.
 
         Args:
             folder: Path of the run folder.

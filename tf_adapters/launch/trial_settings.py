@@ -115,7 +115,7 @@ class Space:
         return resolve.with_absolute_paths(resolve.combine(*layers))
 
     def on_top(self, layer: dict[str, Any]) -> "Space":
-        """Returns a copy of the space to which the given layer is added.
+        """Returns a copy of the space with one more layer of settings.
 
         `layer` is a nested dict of settings. It overrides the other layers.
         """

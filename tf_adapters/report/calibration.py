@@ -31,9 +31,9 @@ class Reliability:
 
     @property
     def means(self) -> list[float]:
-        """List of the mean probability and the share of right predictions.
+        """List of two numbers: mean probability and share of right predictions.
 
-        Both are over the predictions in all bins.
+        Both are computed over the predictions in all bins.
         """
         return [
             float(np.average(values, weights=self.counts))

@@ -182,7 +182,7 @@ def _defined(value: Any) -> float | None:
 def _taken_for(matrix: np.ndarray, names: list[str]) -> Iterator[str]:
     """Yields, for each class, the wrong class that is predicted most often.
 
-    Each is a string such as "sports (12)", for 12 mistakes, or "-" for none.
+    Yields strings such as "sports (12)", for 12 mistakes, or "-" for none.
     """
     wrong = matrix - np.diag(np.diag(matrix))
     for counts in wrong:

@@ -44,7 +44,7 @@ def table_of_mistakes(
 def text_columns(run: RunFiles) -> tuple[Any, ...]:
     """Returns the names of the text columns in a table of mistakes.
 
-    They are `()` if the run's data were not found.
+    Returns `()` if the run's data were not found.
     """
     if run.rows is None:
         return ()

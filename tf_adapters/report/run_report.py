@@ -215,7 +215,7 @@ def _draw(pictures: Any, folder: Path) -> tuple[Any, ...]:
 
 
 def _surest(errors: Any) -> Any:
-    """Returns a table of the first rows of `errors`, to show on the page."""
+    """Returns a table of the worst mistakes, which `errors` lists first."""
     count = len(errors.rows)
     note = f"{min(count, _MOST_MISTAKES)} of {count:,}, all in errors.csv. "
     return dataclasses.replace(

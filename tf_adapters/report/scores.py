@@ -22,7 +22,7 @@ THIS_RUN = "this run"
 def table_of_scores(
     run: RunFiles, simplest: Any, name: str, more: Any = ()
 ) -> tuple[ReportTable, str]:
-    """Compares a run's metrics with a trivial prediction's, in a table.
+    """Makes a table that compares a run's metrics with a trivial prediction's.
 
     Args:
         run: `RunFiles`.
@@ -52,7 +52,7 @@ def table_of_scores(
 
 
 def _verdict(own: Any, other: Any, name: str) -> str:
-    """Returns a note that names the metrics in which a run is not better.
+    """Returns a note on metrics that are no better than a trivial prediction's.
 
     Returns "" if the run is better in all metrics.
 
@@ -79,8 +79,7 @@ def calibration_of(
 ) -> tuple[Any, ...]:
     """Returns a table of the calibration error, and a reliability diagram.
 
-    The table is the only `ReportTable` in a list. The diagram is the only
-    `Picture` in a second list.
+    Returns two lists: one with the `ReportTable`, one with the `Picture`.
 
     Args:
         right: Array of booleans that say whether each prediction is right.

@@ -93,9 +93,8 @@ def _names(run: RunFiles, *tags: Any) -> list[str]:
 def _entities(compared: dict[str, Any], names: list[str]) -> tuple[Any, ...]:
     """Returns a table and a picture of the scores of each kind of entity.
 
-    The table is the only `ReportTable` in a list. The picture is the only
-    `Picture` in a second list. Both lists are empty if the tags do not mark
-    entities.
+    Returns two lists: one with the `ReportTable`, one with the `Picture`. Both
+    are empty if the tags do not mark entities.
 
     Args:
         compared: Dict of lists with one entry per row; see `Head.compare`.

@@ -71,7 +71,7 @@ def cached(
 
 
 def _num_blocks(trainer: Trainer, examples: Examples, split: str) -> int:
-    """Returns how many of the encoder's first blocks have a cached output.
+    """Returns the number of the encoder's first blocks whose output is cached.
 
     The number is 0 if caching is off, cannot be used, or would not save time.
     """

@@ -32,7 +32,7 @@ def fetch_named(layers: Sequence[Any]) -> None:
 
 
 def check_are_here(config: Config) -> None:
-    """Raises an error if a run needs Hub adapters that are not in the cache.
+    """Raises an error if a run needs adapters that the Hub's cache lacks.
 
     Args:
         config: `Config` of the run.

@@ -31,9 +31,10 @@ def open_run(
     *arguments: Any,
     **options: Any,
 ) -> Any:
-    """Returns a `RunFolder` on the chief, or a `Follower` on other workers.
+    """Opens the run folder of a distributed run, on every worker.
 
-    The chief is the worker that writes the run's files.
+    Returns a `RunFolder` on the chief, which is the worker that writes the
+    run's files. Returns a `Follower` on other workers.
 
     Args:
         strategy: `tf.distribute.Strategy`.
@@ -125,7 +126,7 @@ def _tell_refusal(strategy: tf.distribute.Strategy, refusal: str = "") -> None:
 def _exchange(
     strategy: tf.distribute.Strategy, checkpoint: Any
 ) -> Checkpoint | None:
-    """Sends the chief's checkpoint to every worker, and returns it there.
+    """Sends the chief's checkpoint to all workers; returns it on each of them.
 
     On other workers, the argument `checkpoint` is ignored.
     """

@@ -147,7 +147,7 @@ def _train(
     examples: dict[str, Examples],
     watchers: Any,
 ) -> dict[str, Any]:
-    """Trains; returns the entries of `result.json` known after training."""
+    """Trains a run; returns the `result.json` entries known after training."""
     model = experiment.model
     details = {
         "task": experiment.task.name,
@@ -177,7 +177,7 @@ def _fit(
     details: dict[str, Any],
     watchers: Any,
 ) -> tuple[dict[str, Any], Any]:
-    """Trains; returns `Loop.run`'s return value, and validation predictions."""
+    """Trains; returns the dict of `Loop.run` and the validation predictions."""
     config = experiment.config
 
     def save_best(values: Any) -> None:

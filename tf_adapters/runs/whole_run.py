@@ -62,7 +62,7 @@ def _pretrained(
     overwrite: bool,
     declared: Any,
 ) -> Config:
-    """Pretrains a run's weights in the subfolder `pretrain` of its run folder.
+    """Pretrains a run's weights in the subfolder `pretrain` of the run folder.
 
     Returns `config` with `init_adapter` set to this subfolder. `declared` is
     the configuration that the user asked for.

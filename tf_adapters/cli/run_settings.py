@@ -44,7 +44,7 @@ def check_settings_of_run(config: Config, model_dir: Path, mode: str) -> None:
         mode: `"eval"`, `"predict"`, `"encode"` or `"export"`.
 
     Raises:
-        ConfigError: If the command changes such a setting. Names the first one.
+        ConfigError: If the command changes a fixed setting. Names the first.
     """
     free = (*_FREE, *_free_of_head(config))
     head = _head_of_run(model_dir)

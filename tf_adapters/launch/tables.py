@@ -40,7 +40,7 @@ _FILES = {
 
 @dataclasses.dataclass(frozen=True)
 class TableFiles:
-    """The files of a run's tables. Tables in memory are in temporary files.
+    """Files of a run's tables, including temporary files of tables in memory.
 
     Attributes:
         layer: Nested dict of settings that name the files and their columns.

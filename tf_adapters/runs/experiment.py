@@ -44,8 +44,8 @@ class Experiment:
         task: `Task` with resolved labels.
         adapter: Path of a trained adapter folder to load. Default: `None`,
             which creates a new model.
-        sibling: Another `Experiment`, whose encoder is shared, or `None`
-            (default), which loads the encoder.
+        sibling: Another `Experiment`, whose encoder this one shares. Default:
+            `None`, which loads the encoder.
         train_rows: Training rows, from which a new head may compute statistics,
             or `None` (default).
         strategy: `tf.distribute.Strategy`. Default: the strategy that the

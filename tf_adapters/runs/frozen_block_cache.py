@@ -1,8 +1,8 @@
 """Caches the output of a model's frozen first blocks for all epochs.
 
 If the first blocks have no trained weights and no randomness, their output for
-an example is the same in each epoch. It is computed once and cached, and each
-step computes only the blocks after them.
+an example is the same in each epoch. This output is computed once and cached.
+Each step then computes only the blocks after the frozen ones.
 """
 
 from __future__ import annotations

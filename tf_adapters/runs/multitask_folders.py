@@ -120,7 +120,7 @@ class MultitaskFolders:
         """Saves the encoder, if it is trained, and the adapter of each task.
 
         Args:
-            values: Dict of the validation metrics of all tasks.
+            values: Dict from `<task>/<metric>` to the validation metric.
         """
         if not workers.is_chief(self.strategy):
             return

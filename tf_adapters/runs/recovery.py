@@ -89,7 +89,7 @@ class Recovery:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Context manager: after SIGTERM, training stops at the end of a step."""
+        """Context manager: SIGTERM stops training after the current step."""
 
         def remember(number: int, frame: Any) -> None:
             self.signal = signal.Signals(number).name

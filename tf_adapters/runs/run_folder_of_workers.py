@@ -143,7 +143,7 @@ def _exchange(
 
 
 class Follower:
-    """Replaces `RunFolder` on all workers but the chief. It writes no files.
+    """Replaces `RunFolder` on workers other than the chief. Writes no files.
 
     Args:
         folder: Path of the run folder.

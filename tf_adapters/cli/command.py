@@ -99,7 +99,9 @@ def with_options(options: Any, **changes: Any) -> "SimpleNamespace":
 def on_run(
     name: str, options: Any, arguments: Sequence[Any]
 ) -> "SimpleNamespace":
-    """Returns a copy of options with a run folder as `model_dir`.
+    """Sets the option `model_dir` to the run folder that a subcommand is given.
+
+    Returns a changed copy of the options.
 
     Args:
         name: Name of the subcommand. It becomes the option `mode`.

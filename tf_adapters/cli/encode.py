@@ -31,7 +31,7 @@ _STDIN = "-"
 def run_encode(
     options: Any, layer: dict[str, Any], arguments: Sequence[str]
 ) -> Any:
-    """Encodes the texts of a file with a run; returns the exit status.
+    """Computes the vectors of texts with a run; returns the exit status.
 
     See `Command.run` for the arguments.
     """
@@ -41,7 +41,7 @@ def run_encode(
 
 
 def encode_file(config: Config, model_dir: Path, options: Any) -> None:
-    """Encodes the texts of a file, and writes the vectors to an `.npy` file.
+    """Computes vectors for the rows of a file; writes them to an `.npy` file.
 
     The options `input` and `output` name the files.
 
@@ -72,8 +72,8 @@ def encode_file(config: Config, model_dir: Path, options: Any) -> None:
 def _task(task: Task, options: Any) -> Task:
     """Returns a copy of the run's task with the text fields to encode.
 
-    The option `column`, if given, names the only text field, unless the task
-    has a list field.
+    If the option `column` is given, it names the only text field, unless a
+    field of the task holds lists, such as lists of words.
     """
     column = options.column
     has_lines = options.input == _STDIN or options.input.endswith(".txt")

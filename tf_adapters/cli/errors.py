@@ -18,8 +18,8 @@ FAULT = (
     "command and everything above."
 )
 
-# Error numbers of writing without enough space: the disk is full, or a quota or
-# a limit on file sizes is reached.
+# Error numbers of the operating system if a file cannot be written because the
+# disk is full, or a quota or a limit on file sizes is reached.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _REFUSED = (
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR),

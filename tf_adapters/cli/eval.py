@@ -50,7 +50,7 @@ def eval_command(config: Config, model_dir: Path, options: Any) -> None:
 
 
 def _report(model_dir: Path) -> None:
-    """Prints a run's report and writes it; prints a line if that fails."""
+    """Prints and writes a run's report. If that fails, prints the reason."""
     from tf_adapters.report import run_report
 
     try:

@@ -54,8 +54,9 @@ def without_file_precision(
 ) -> dict[str, Any]:
     """Returns `layer` without a precision that only quantized files can have.
 
-    With `export`, `--precision=int8` is the precision of the exported file. It
-    is not a value of the setting `train.precision`, in which a model computes.
+    With `export`, `--precision=int8` sets the precision of the exported file.
+    It is not a valid value of the setting `train.precision`, which is the
+    precision in which a model computes.
 
     Args:
         layer: Nested dict of the settings that flags set.
@@ -85,7 +86,7 @@ def without_file_precision(
 def _file_precision(options: Any) -> dict[str, Any]:
     """Returns a dict with the keyword argument `precision` for an exporter.
 
-    It is empty unless the file is to be quantized.
+    The dict is empty unless the exported file is to be quantized.
     """
     is_quantized = str(options.precision).startswith("int")
     return {"precision": options.precision} if is_quantized else {}
@@ -138,7 +139,8 @@ def export_many_tasks(flag_layer: dict[str, Any], options: Any) -> None:
         options: See `main.run_command`.
 
     Raises:
-        ConfigError: If a setting is given, or a format for a single run.
+        ConfigError: If a setting is given, or if a file of the given format can
+            hold only one run.
     """
     _check_no_settings(flag_layer, options)
     if options.format == "saved_model":

@@ -168,8 +168,8 @@ def parse(
 def _parse_or_exit(values: Any, argv: Sequence[str]) -> Any:
     """Parses a command line into the `FlagValues`; exits if a flag is wrong.
 
-    Returns a list of the first string in `argv`, which is the name of the
-    command, and the arguments that are not flags.
+    Returns a list. The first item is `argv[0]`, the name of the command. The
+    other items are the arguments that are not flags.
     """
     try:
         return values(argv)

@@ -31,7 +31,7 @@ def list_tasks() -> str:
 
 
 def list_methods() -> str:
-    """Returns a table of all method presets and what each of them is.
+    """Returns a table of all method presets, with a description of each.
 
     The descriptions are the comments in the presets' files.
     """
@@ -45,7 +45,7 @@ def list_methods() -> str:
 
 
 def list_encoders() -> str:
-    """Returns a table of the names of encoders and what each of them is."""
+    """Returns a table of the names of encoders, with a description of each."""
     from tf_adapters.encoders import load
 
     return _text(("--encoder", "what it is"), list(load.ENCODERS.items()))

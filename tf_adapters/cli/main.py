@@ -141,7 +141,7 @@ def _with_encoder_of_adapters(
 ) -> Config:
     """Sets a configuration's encoder to the encoder of its trained adapters.
 
-    Returns `config` unchanged if a layer of settings sets `encoder`, or if
+    Returns `config` unchanged if a dict in `layers` sets `encoder`, or if
     `config` names no adapters in the format of this library.
     """
     folders = config.method.get("adapters") or (

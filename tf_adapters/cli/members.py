@@ -47,11 +47,12 @@ def check_members_train(config: Config, model_dir: Path) -> None:
 
 
 def with_members(config: Config, model_dir: Path, options: Any) -> Config:
-    """Trains a fusion's members; returns its `Config` with the members' paths.
+    """Trains a fusion's members; adds their paths to the fusion's `Config`.
 
     Members are stored in the folder `members`, next to the fusion's folder,
-    where fusions for other tasks find them too. If the run is not a fusion, or
-    already names trained adapters, returns `config` unchanged.
+    where fusions for other tasks find them too. Returns the new `Config`. If
+    the run is not a fusion, or already names trained adapters, returns `config`
+    unchanged.
 
     Args:
         config: `Config` of the run.

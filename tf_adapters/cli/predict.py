@@ -33,7 +33,7 @@ _STDIN = "-"
 def run_predict(
     options: Any, layer: dict[str, Any], arguments: Sequence[str]
 ) -> Any:
-    """Predicts for one text, or for a file; returns the exit status.
+    """Predicts for one text or for the rows of a file; returns the exit status.
 
     See `Command.run` for the arguments.
     """

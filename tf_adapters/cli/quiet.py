@@ -57,7 +57,7 @@ class _Loader(importlib.abc.Loader):
 
 @contextlib.contextmanager
 def _silenced() -> Iterator[None]:
-    """Context manager that hides the output to standard error of its block.
+    """Context manager that hides everything its block writes to standard error.
 
     Output from C++ and from Python is hidden. If the block raises an error, the
     hidden output is shown.

@@ -34,7 +34,7 @@ _FREE = (
 
 
 def check_settings_of_run(config: Config, model_dir: Path, mode: str) -> None:
-    """Raises an error if a command changes a setting that has no effect.
+    """Checks that a command changes no setting that is fixed after training.
 
     Some settings, such as the learning rate, have an effect only in training.
 
@@ -44,7 +44,7 @@ def check_settings_of_run(config: Config, model_dir: Path, mode: str) -> None:
         mode: `"eval"`, `"predict"`, `"encode"` or `"export"`.
 
     Raises:
-        ConfigError: If the command changes such a setting. Names the first one.
+        ConfigError: If the command changes a fixed setting. Names the first.
     """
     free = (*_FREE, *_free_of_head(config))
     head = _head_of_run(model_dir)
@@ -73,8 +73,8 @@ def _free_of_head(config: Config) -> list[str]:
 def _head_of_run(model_dir: Path) -> dict[Any, Any]:
     """Returns all settings of a run's head, in a flat dict.
 
-    They are read from the run's adapter, because its configuration has only
-    some of them. The dict is empty if the run has no adapter.
+    The settings are read from the run's adapter, because the configuration of
+    the run has only some of them. The dict is empty if there is no adapter.
     """
     folder = model_dir / "adapter"
     if not folder.is_dir():
@@ -86,9 +86,9 @@ def _head_of_run(model_dir: Path) -> dict[Any, Any]:
 def _settings_of_run(model_dir: Path) -> list[dict[str, Any]]:
     """Returns the settings of the run in a folder, as a list of flat dicts.
 
-    The first dict has the settings that the run was trained with. If the user
-    asked for different settings, from which these were derived, the second
-    dict has the user's settings.
+    The first dict has the settings that the run was trained with. If they were
+    derived from other settings, which the user asked for, a second dict has the
+    user's settings.
     """
     from tf_adapters.runs import earlier_runs
 

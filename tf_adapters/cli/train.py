@@ -120,7 +120,8 @@ def _is_finished(
 ) -> bool:
     """Returns whether a run is finished; if so, prints its result.
 
-    `fingerprints` are those of its data. With `--overwrite`, returns `False`.
+    `fingerprints` has the fingerprints of the run's data. With `--overwrite`,
+    returns `False`.
     """
     if options.overwrite:
         return False
@@ -142,7 +143,7 @@ def _is_finished(
 
 
 def _check_shown(result: dict[str, Any], model_dir: Path) -> None:
-    """Raises a `ConfigError` if a run's result lacks a value to print."""
+    """Raises a `ConfigError` if a result lacks a value that is printed."""
     shown = _SHOWN_OF_SEARCH
     if "best_trial" not in result:
         shown = _SHOWN_OF_TASKS if "tasks" in result else _SHOWN

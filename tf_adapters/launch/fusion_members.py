@@ -50,7 +50,7 @@ def train_members(
     Args:
         config: `Config` of a fusion that does not name its adapters.
         folder: Path of the folder for all members. Members with the same
-            configuration share a subfolder whose name is a hash of it.
+            configuration share a subfolder, named by the configuration's hash.
         runner: Callable that trains a run, see `local_runner.run_missing`.
             Default: runs the command in a separate process.
         processes: Number of members to train at the same time. Default: 1.
@@ -112,9 +112,9 @@ def _why_missing(config: Config) -> DataError | None:
 
 
 def _stage(config: Config, runs: Sequence[Run]) -> str:
-    """Returns a message that a fusion's members are trained first, and how.
+    """Returns a message for a command that trains a fusion's members first.
 
-    `runs` are the runs that train the members.
+    The message lists the members' settings. `runs` train the members.
     """
     train = runs[0].config.train
     method = presets.preset_name([config.members.settings or {}])
@@ -145,7 +145,8 @@ def _find_trained(runs: Sequence[Run], folder: Path) -> dict[Any, Any]:
     """Finds finished runs with the settings and data of the given runs.
 
     Looks next to the fusion's run folder, in the studies next to its study, and
-    among the members of fusions there. `folder` is the folder for all members.
+    among the members that these studies trained for fusions. `folder` is the
+    folder for all members.
 
     Returns:
         Dict from the id of each run to the finished run's folder, or to `None`
@@ -193,7 +194,7 @@ def _saw_our_data(run: Run, path: Path) -> bool:
 def _has_adapters(run: Run, folder: Path) -> bool:
     """Returns whether the adapters of a finished run still exist.
 
-    A run folder may have its result only. `folder` is the run folder.
+    They may be missing although the run folder `folder` has a `result.json`.
     """
     folders = _adapter_runs(run, folder)
     return all((path / "adapter").is_dir() for path in folders)

@@ -67,9 +67,10 @@ def _planned(config: Config, name: str, layer: dict[str, Any]) -> Run:
 
 
 def digest(runs: Sequence[Run]) -> str:
-    """Returns a hash of the settings that all runs of a fusion's members share.
+    """Returns a hash of the settings that all members of a fusion share.
 
-    The hash is the name of the members' folder.
+    `runs` are the runs that train the members. The hash is the name of the
+    folder that contains these runs.
     """
     settings = resolve.to_dict(runs[0].config)
     data = {

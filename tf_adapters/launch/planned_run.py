@@ -26,8 +26,8 @@ class Run:
         config: `Config`.
         metrics: Dict from each of the run's tasks to the name of the metric to
             report.
-        settings: Dict from the dotted name of each setting to its value. If
-            the study sets it, the value is the same as in the study's file.
+        settings: Dict from the dotted name of each setting to its value. Values
+            of settings that the study's file sets are exactly as in this file.
     """
 
     id: str
@@ -47,7 +47,7 @@ class Run:
 def first_metrics(config: "Config") -> dict[Any, Any]:
     """Returns a dict from each task of a run to the name of its first metric.
 
-    The metric that `train.select_by` names for choosing checkpoints is ignored.
+    Ignores `train.select_by`, the metric by which the best weights are chosen.
 
     Args:
         config: `Config`.
@@ -67,7 +67,7 @@ def _unselected(config: "Config") -> "Config":
 def identity(settings: Any) -> str:
     """Returns a string that is equal for configurations of the same run.
 
-    The locations of the data and of a TPU may differ. The content of the data
+    Settings that locate the data or a TPU are ignored. The content of the data
     is compared elsewhere, by the fingerprint in the result.
 
     Args:
@@ -92,9 +92,9 @@ def run_id(config: "Config") -> str:
 
 
 def _without_defaults(settings: Any) -> dict[Any, Any]:
-    """Returns settings without those that have their default values.
+    """Returns the settings whose values differ from the defaults.
 
-    The whole section `method` is kept.
+    The section `method` is returned unchanged.
     """
     defaults = _defaults()
     sections = {

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def what_is_there(found: Any, folder: Path) -> str:
-    """Returns a line that counts the finished runs of this and other studies.
+    """Returns a line that says how many of a study's runs are finished.
+
+    The line also says how many of these runs are in the folders of other
+    studies, and names the studies.
 
     Args:
         found: Dict from the id of each run to its folder, or to `None` if the

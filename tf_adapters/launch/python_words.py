@@ -33,7 +33,7 @@ def _argument(match: Any) -> str:
 
 @contextlib.contextmanager
 def errors_in_python(files: Any = ()) -> Iterator[None]:
-    """Context manager that rewrites error messages with `in_python`.
+    """Context manager that turns flags in error messages into Python arguments.
 
     Args:
         files: Pairs of the path of a temporary file and the name of the
@@ -53,5 +53,5 @@ def errors_in_python(files: Any = ()) -> Iterator[None]:
 
 
 def say_in_python(message: str) -> None:
-    """Prints a message of the command, rewritten with `in_python`."""
+    """Prints a message, after turning flags in it into Python arguments."""
     print(in_python(message), flush=True)

@@ -146,7 +146,7 @@ def _connect(address: str | None) -> None:
 def _wait_until_seen(path: Path) -> None:
     """Waits up to a minute until a file that another node wrote is visible.
 
-    A network file system such as NFS may show it late.
+    A network file system such as NFS may show a new file late.
     """
     deadline = time.monotonic() + 60
     while not path.exists() and time.monotonic() < deadline:

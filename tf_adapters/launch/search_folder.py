@@ -49,7 +49,7 @@ class SearchFolder:
                 own_files.remove(self.folder / name)
 
     def close(self) -> None:
-        """Releases the folder's lock, so that another process may use it."""
+        """Releases the lock, so that another process may use the folder."""
         self._lock.release()
 
     @property
@@ -95,8 +95,8 @@ class SearchFolder:
             source: `TableFiles`.
 
         Returns:
-            Nested dict of settings that name the tables' files, including the
-            moved files.
+            Nested dict of settings that name the files of all tables. For the
+            moved files, it has the new paths.
         """
         for path in source.paths:
             tables = own_files.make_folder(self.folder, left_files.TABLES)

@@ -33,8 +33,8 @@ class SearchJournal:
     Args:
         path: Path of the journal file.
         seed: Integer that seeds Optuna's sampler.
-        first: List of dicts from names to values of parameters: the trials that
-            a new study begins with.
+        first: List of dicts, each from a parameter's name to its value. A new
+            study begins with a trial for each dict.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class SearchJournal:
 
     @property
     def best(self) -> tuple[Any, Any]:
-        """Tuple of the best trial's number and result; the first in a tie."""
+        """Number and result of the best trial; in a tie, of the first one."""
         trial = self._study.best_trial
         return trial.number, trial.value
 

@@ -38,9 +38,9 @@ def tune(
     """Searches for settings on a table, and returns the best run's text model.
 
     Equivalent to `tf-adapters tune --data=...`. Optuna chooses the method, the
-    learning rate and the adapter size. Each trial is a run in `trials/` of
-    `model_dir`, and the run with the best validation metric wins. Calling the
-    function again resumes a stopped search. Requires
+    learning rate and the adapter size. Each trial is a run in the subfolder
+    `trials` of `model_dir`. The run with the best validation metric wins.
+    Calling the function again resumes a stopped search. Requires
     `pip install 'tf_adapters[search]'`.
 
     Args:

@@ -40,7 +40,7 @@ def layers_of_arguments(
     method: methods.Method | str | None,
     **arguments: Any,
 ) -> list[dict[str, Any]]:
-    """Returns settings from arguments, as a list of layers.
+    """Converts the arguments of `train` or `tune` to a list of layers.
 
     A layer is a nested dict of settings. Later layers override earlier ones.
 

@@ -40,7 +40,7 @@ _FILES = {
 
 @dataclasses.dataclass(frozen=True)
 class TableFiles:
-    """The files of a run's tables, including those written for it.
+    """Files of a run's tables, including temporary files of tables in memory.
 
     Attributes:
         layer: Nested dict of settings that name the files and their columns.
@@ -62,9 +62,9 @@ class TableFiles:
         return [(path, argument) for argument, path in self.written.items()]
 
     def moved_layer(self, folder: Path) -> dict[str, Any]:
-        """Returns `layer` with new paths for files that are moved to `tables/`.
+        """Returns `layer` with the paths of temporary files after a move.
 
-        Only temporary files are moved. This method does not move them.
+        The caller must move the files to `tables/`; this method does not.
 
         Args:
             folder: Path of the folder that contains `tables/`.
@@ -77,9 +77,10 @@ class TableFiles:
         return {"data": self.layer["data"] | moved}
 
     def moved_to(self, folder: Path, config: "Config") -> "Config":
-        """Returns `config` with the new paths of files moved to a run folder.
+        """Returns `config` with the paths of temporary files after a move.
 
-        This method does not move the files.
+        The caller must move the files to `tables/` in the run folder; this
+        method does not.
 
         Args:
             folder: Path of the run folder.

@@ -56,9 +56,10 @@ class Space:
         return "train.learning_rate" not in self._given
 
     def size_of(self, method: str) -> str | None:
-        """Returns the setting of a method's size that is searched, or `None`.
+        """Returns the name of the setting that sets a method's adapter size.
 
-        This is a key of `SIZES`, such as `"rank"`.
+        The name is a key of `SIZES`, such as `"rank"`. Returns `None` if the
+        size is not searched.
         """
         from tf_adapters import methods
 
@@ -86,7 +87,7 @@ class Space:
         return values | ({size: _USUAL} if size else {})
 
     def suggest(self, trial: Any) -> dict[str, dict[str, Any]]:
-        """Returns a nested dict of settings that an Optuna trial chooses."""
+        """Draws settings for an Optuna trial; returns them in a nested dict."""
         method = self.methods[0]
         if len(self.methods) > 1:
             method = trial.suggest_categorical("method", self.methods)
@@ -114,7 +115,7 @@ class Space:
         return resolve.with_absolute_paths(resolve.combine(*layers))
 
     def on_top(self, layer: dict[str, Any]) -> "Space":
-        """Returns a copy of the space to which the given layer is added.
+        """Returns a copy of the space with one more layer of settings.
 
         `layer` is a nested dict of settings. It overrides the other layers.
         """
@@ -164,7 +165,7 @@ def _names(layer: dict[str, Any]) -> bool:
 
 
 def _unnamed(layer: dict[str, Any]) -> dict[str, Any]:
-    """Returns a layer of settings without the name of its method."""
+    """Returns a nested dict of settings without the name of the method."""
     if "method" not in layer:
         return layer
     method = {k: v for k, v in layer["method"].items() if k != "name"}

@@ -153,7 +153,7 @@ class _Search:
         self.metric = data.task.metrics[0]
 
     def run(self, trials: Any) -> "Best":
-        """Runs trials until `trials` of them have ended; returns the `Best`.
+        """Runs trials until `trials` have ended. Returns the best trial.
 
         Trials of earlier processes count too, and so do failed trials.
         """

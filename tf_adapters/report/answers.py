@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def answers_content(run: RunFiles) -> ReportContent:
-    """Returns the `ReportContent` of a run's predictions.
+    """Returns the `ReportContent` for a question-answering run.
 
     Args:
         run: `RunFiles` of a question-answering run. Its predictions are the

@@ -31,9 +31,9 @@ class Reliability:
 
     @property
     def means(self) -> list[float]:
-        """List of the mean probability and the share of right predictions.
+        """List of two numbers: mean probability and share of right predictions.
 
-        Both are over the predictions in all bins.
+        Both are computed over the predictions in all bins.
         """
         return [
             float(np.average(values, weights=self.counts))
@@ -50,10 +50,10 @@ class Reliability:
 def reliability(
     right: Any, probabilities: Any, bins: int = BINS
 ) -> "Reliability":
-    """Returns the `Reliability` of predictions.
+    """Computes the data of a reliability diagram.
 
     Args:
-        right: Booleans: whether each prediction is right.
+        right: Array of booleans that say whether each prediction is right.
         probabilities: Probability of each prediction, from 0 to 1.
         bins: Number of bins between 0 and 1. Default: 15.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def choices_content(run: RunFiles) -> ReportContent:
-    """Returns the `ReportContent` of a run's predictions.
+    """Returns the `ReportContent` for a multiple-choice run.
 
     Args:
         run: `RunFiles` of a multiple-choice run. Its predictions are indices of

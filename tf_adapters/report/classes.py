@@ -33,7 +33,7 @@ _FITTED_HERE = (
 
 
 def classes_content(run: RunFiles) -> ReportContent:
-    """Returns the `ReportContent` of a run's predictions.
+    """Returns the `ReportContent` for a classification run.
 
     Args:
         run: `RunFiles` of a classification run. Its predictions are class ids.
@@ -158,9 +158,9 @@ def _of_each(
 ) -> ReportTable:
     """Returns a table of each class's precision, recall and F1.
 
-    Undefined values are `None`. The rows are the classes in either array, in
-    the order of their ids: the same classes as in `names` and `matrix`. See
-    `of_classes` for the arguments.
+    Undefined values are `None`. The table has a row for each class that is in
+    `right` or `predicted`, in the order of the class ids. These are the classes
+    of `names` and `matrix`. See `of_classes` for the arguments.
     """
     values = sklearn_metrics.precision_recall_fscore_support(
         right, predicted, zero_division=np.nan
@@ -182,7 +182,7 @@ def _defined(value: Any) -> float | None:
 def _taken_for(matrix: np.ndarray, names: list[str]) -> Iterator[str]:
     """Yields, for each class, the wrong class that is predicted most often.
 
-    Each is a string such as "sports (12)", for 12 mistakes, or "-" for none.
+    Yields strings such as "sports (12)", for 12 mistakes, or "-" for none.
     """
     wrong = matrix - np.diag(np.diag(matrix))
     for counts in wrong:

@@ -51,7 +51,7 @@ class ReportContent:
         tables: List of `ReportTable`.
         pictures: List of `Picture`.
         errors: `ReportTable` with a row for each mistake, worst first, or
-            `None` if there are no predictions.
+            `None` if the report has no such table.
         notes: List of sentences to show at the top of the report.
     """
 

@@ -44,7 +44,7 @@ def table_of_mistakes(
 def text_columns(run: RunFiles) -> tuple[Any, ...]:
     """Returns the names of the text columns in a table of mistakes.
 
-    They are `()` if the run's data were not found.
+    Returns `()` if the run's data were not found.
     """
     if run.rows is None:
         return ()
@@ -54,8 +54,8 @@ def text_columns(run: RunFiles) -> tuple[Any, ...]:
 def texts_of(run: RunFiles, row: int) -> list[Any]:
     """Returns a list of the texts of the row with the index `row`.
 
-    The words in a list are joined by spaces. The list is empty if the run's
-    data were not found.
+    If a text is a list of words, they are joined by spaces. The returned list
+    is empty if the run's data were not found.
     """
     if run.rows is None:
         return []
@@ -75,7 +75,7 @@ def write_mistakes(table: ReportTable, path: Path) -> None:
 
 
 def _harmless(value: Any) -> Any:
-    """Returns the value to write for a cell.
+    """Returns the value to write to a CSV file for a table cell.
 
     A text that a spreadsheet would read as a formula gets a leading `'`.
     """

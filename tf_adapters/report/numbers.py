@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def numbers_content(run: RunFiles) -> ReportContent:
-    """Returns the `ReportContent` of a run's predictions.
+    """Returns the `ReportContent` for a regression run.
 
     Args:
         run: `RunFiles` of a regression run. Its predictions are numbers.

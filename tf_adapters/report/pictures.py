@@ -62,7 +62,7 @@ def _cut(name: str) -> str:
 
 
 def draw_calibration(found: Any) -> Figure:
-    """Draws a reliability diagram, and bars with the counts of its bins below.
+    """Draws a reliability diagram, and a bar chart of its counts below it.
 
     Args:
         found: `Reliability`.
@@ -114,7 +114,7 @@ def draw_scatter(right: Any, predicted: Any) -> Figure:
 
 
 def draw_entities(rows: Sequence[Any]) -> Figure:
-    """Draws bars of precision, recall and F1 for each kind of entity.
+    """Draws a bar chart of the precision, recall and F1 of each entity kind.
 
     Args:
         rows: List with a list for each kind of entity: its name, number of

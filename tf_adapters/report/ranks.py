@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def ranks_content(run: RunFiles) -> ReportContent:
-    """Returns the `ReportContent` of a run's predictions.
+    """Returns the `ReportContent` for a run that ranks texts.
 
     Args:
         run: `RunFiles` of a run that ranks texts. Each prediction is the rank

@@ -142,8 +142,8 @@ def _head(folder: Path) -> dict[Any, Any]:
 def _records(folder: Path, result: dict[str, Any]) -> list[Any]:
     """Returns the records in the run's log as a list of dicts.
 
-    Tasks that trained together share a log, with metrics named
-    `<task>/<metric>`. For such a run, keeps only the task's own metrics.
+    Tasks that were trained together share a log, in which the metrics are named
+    `<task>/<metric>`. For such a run, returns only the task's own metrics.
     """
     together = "trained_with" in result
     path = (folder.parent if together else folder) / "metrics.jsonl"

@@ -163,7 +163,7 @@ def _title(run: RunFiles) -> Any:
 def _title_of_page(run: RunFiles) -> str:
     """Returns the page's title.
 
-    The title has the run folder's name, unless this is the task's name.
+    The title includes the run folder's name, unless it is the task's name too.
     """
     folder = run.folder.resolve().name
     title = _title(run)
@@ -198,7 +198,8 @@ def _draw(pictures: Any, folder: Path) -> tuple[Any, ...]:
 
     Returns:
         List of pairs of a `Picture` and the path of its file, and a list of
-        notes. Without Matplotlib, the first list is empty, and a note says so.
+        notes. If Matplotlib is not installed, the first list is empty, and a
+        note says why.
     """
     drawn = []
     for picture in pictures:
@@ -214,7 +215,7 @@ def _draw(pictures: Any, folder: Path) -> tuple[Any, ...]:
 
 
 def _surest(errors: Any) -> Any:
-    """Returns a table of the first rows of `errors`, to show on the page."""
+    """Returns a table of the worst mistakes, which `errors` lists first."""
     count = len(errors.rows)
     note = f"{min(count, _MOST_MISTAKES)} of {count:,}, all in errors.csv. "
     return dataclasses.replace(

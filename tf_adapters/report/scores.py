@@ -22,7 +22,7 @@ THIS_RUN = "this run"
 def table_of_scores(
     run: RunFiles, simplest: Any, name: str, more: Any = ()
 ) -> tuple[ReportTable, str]:
-    """Compares a run's metrics with a trivial prediction's, in a table.
+    """Makes a table that compares a run's metrics with a trivial prediction's.
 
     Args:
         run: `RunFiles`.
@@ -52,7 +52,7 @@ def table_of_scores(
 
 
 def _verdict(own: Any, other: Any, name: str) -> str:
-    """Returns a note that names the metrics in which a run is not better.
+    """Returns a note on metrics that are no better than a trivial prediction's.
 
     Returns "" if the run is better in all metrics.
 
@@ -79,10 +79,10 @@ def calibration_of(
 ) -> tuple[Any, ...]:
     """Returns a table of the calibration error, and a reliability diagram.
 
-    They are a list with a `ReportTable` and a list with a `Picture`.
+    Returns two lists: one with the `ReportTable`, one with the `Picture`.
 
     Args:
-        right: Booleans: whether each prediction is right.
+        right: Array of booleans that say whether each prediction is right.
         probabilities: Probability of each prediction, or `None` if none were
             stored. Then both lists are empty.
         what: Plural noun for the predictions, such as "answers".

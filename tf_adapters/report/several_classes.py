@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def several_classes_content(run: RunFiles) -> ReportContent:
-    """Returns the `ReportContent` of a run's predictions.
+    """Returns the `ReportContent` for a multi-label run.
 
     Args:
         run: `RunFiles` of a multi-label run. Each prediction is a list with 0
@@ -69,10 +69,10 @@ def _mistakes(
     names: list[str],
     probabilities: Any,
 ) -> ReportTable:
-    """Returns a table of the rows with a class that is wrong or missing.
+    """Returns a table of the rows for which any class is predicted wrongly.
 
-    Rows are sorted by the probability of their most probable wrong decision
-    about a class, the highest probability first.
+    For each row, the table has the highest probability that the model gave to a
+    wrong decision about a class. Rows with the highest probability come first.
     """
     rows = []
     for i in np.flatnonzero((right != predicted).any(axis=1)):

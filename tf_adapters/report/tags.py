@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def tags_content(run: RunFiles) -> ReportContent:
-    """Returns the `ReportContent` of a run's predictions.
+    """Returns the `ReportContent` for a tagging run.
 
     Args:
         run: `RunFiles` of a tagging run. Each prediction is a list with a tag
@@ -93,7 +93,7 @@ def _names(run: RunFiles, *tags: Any) -> list[str]:
 def _entities(compared: dict[str, Any], names: list[str]) -> tuple[Any, ...]:
     """Returns a table and a picture of the scores of each kind of entity.
 
-    They are a list with a `ReportTable` and a list with a `Picture`. Both lists
+    Returns two lists: one with the `ReportTable`, one with the `Picture`. Both
     are empty if the tags do not mark entities.
 
     Args:

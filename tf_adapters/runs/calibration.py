@@ -1,4 +1,4 @@
-"""Fits the temperature of a run's head after its weights are trained."""
+"""Fits the temperature of a run's head after training."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check_calibration(head: Head, settings: dict[str, Any] | None) -> None:
 
 
 def calibrate(experiment: Experiment, validation: Any) -> Any:
-    """Fits the head's temperature and returns predictions that use it.
+    """Fits the temperature of a run's head to the validation split.
 
     Args:
         experiment: `Experiment` with the best weights. The head of its model

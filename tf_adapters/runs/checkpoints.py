@@ -99,8 +99,8 @@ def _write_files(path: Path, checkpoint: Any) -> None:
 def _hash_of(state: dict[str, Any]) -> str:
     """Returns a hash of the content of `state.json`.
 
-    It is a hash of JSON text, so it is the same before the content is written
-    and after it is read.
+    The hash is computed from JSON text. So it is the same before the content is
+    written and after it is read back.
     """
     return hashlib.sha256(json.dumps(state).encode()).hexdigest()
 

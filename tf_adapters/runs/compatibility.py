@@ -67,7 +67,7 @@ def check_windows(windows: int, task: Task) -> None:
 
 
 def check_length(max_length: int, encoder: Any, name: str) -> None:
-    """Raises a `ConfigError` if `max_length` exceeds an encoder's positions.
+    """Raises an error if an encoder has fewer than `max_length` positions.
 
     `name` is the name of the encoder, for the message.
     """

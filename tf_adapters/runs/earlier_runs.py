@@ -59,10 +59,10 @@ def resumable_checkpoint(folder: Path) -> Checkpoint | None:
 def of_stopped_command(
     folder: Any, config: Config, data_fingerprint: dict[str, Any]
 ) -> Checkpoint | None:
-    """Returns the `Checkpoint` of a stopped --overwrite command, or `None`.
+    """Returns the `Checkpoint` of a stopped `--overwrite` command, or `None`.
 
-    If the same command is given again, it resumes from this checkpoint.
-    Otherwise a scheduler that restarts the command would always start over.
+    If the same command is given again, it resumes from this checkpoint. If it
+    started over, a command that a scheduler restarts might never finish.
 
     Args:
         folder: Path of the run folder.
@@ -191,10 +191,10 @@ def _changed(checkpoint: Any, data_fingerprint: Any, frozen: Any) -> str:
 def _check_may_train(
     folder: Path, config: Config, data_fingerprint: Any
 ) -> None:
-    """Raises an error unless the run of `config` may train in a folder.
+    """Raises an error if a run must not be trained in a folder.
 
-    It may not if the folder holds a run with another configuration, or if this
-    run is already finished.
+    This is so if the folder holds a run with another configuration, or if the
+    run of `config` is already finished.
     """
     differences = _differences(folder, config)
     if differences and _has_work(folder):

@@ -1,4 +1,4 @@
-"""The encoder, model and trainer of a run, and what they compute."""
+"""Builds the encoder, model and trainer of a run, to evaluate and predict."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Experiment:
         task: `Task` with resolved labels.
         adapter: Path of a trained adapter folder to load. Default: `None`,
             which creates a new model.
-        sibling: Another `Experiment`, whose encoder is shared, or `None`
-            (default), which loads the encoder.
+        sibling: Another `Experiment`, whose encoder this one shares. Default:
+            `None`, which loads the encoder.
         train_rows: Training rows, from which a new head may compute statistics,
             or `None` (default).
         strategy: `tf.distribute.Strategy`. Default: the strategy that the
@@ -149,7 +149,7 @@ class Experiment:
         return model
 
     def trainer_of(self, model: AdapterModel, trained: Any = None) -> Trainer:
-        """Returns a `Trainer` of a model, with the settings of this run.
+        """Returns a `Trainer` for a model, with the settings of this run.
 
         Args:
             model: `AdapterModel`.
@@ -191,7 +191,7 @@ class Experiment:
     def examples(
         self, rows: list[dict[str, Any]], labeled: bool = True
     ) -> Examples:
-        """Returns encoded rows as `Examples`.
+        """Encodes rows as the `Examples` that the trainer reads.
 
         Args:
             rows: Rows of one split.
@@ -239,10 +239,10 @@ class Experiment:
         return zero_shot_transfer.summarize(self.task, metrics)
 
     def _stack_on(self, language: Any) -> None:
-        """Puts the adapter of a language below the trained adapter.
+        """Stacks the trained adapter on the adapter of a language.
 
-        If `language` has no adapter, puts the adapter `stack_on` there. Does
-        nothing if the run has no language adapters.
+        If `language` has no adapter, stacks it on the adapter that the setting
+        `stack_on` names. Does nothing if the run has no language adapters.
         """
         adapters = self.config.language_adapters
         if adapters:
@@ -257,7 +257,7 @@ class Experiment:
 
 
 def head_settings(config: Config, task: Task) -> dict[Any, Any]:
-    """Returns a dict from names of the head's fields to configured values."""
+    """Returns a dict of the arguments with which to create a task's head."""
     known = {
         "stride": config.data.doc_stride,
         "windows": config.data.windows,
@@ -268,7 +268,7 @@ def head_settings(config: Config, task: Task) -> dict[Any, Any]:
     }
     fields = dataclasses.fields(heads.HEADS[task.head])
     names = {field.name for field in fields}
-    # `config.head` overrides what other settings imply for the head.
+    # Values in `config.head` override the values above.
     own = {key: value for key, value in known.items() if key in names}
     # `config.head` is for the task's own head, not for the pretraining head.
     return own | ({} if task.kind.is_pretraining else config.head or {})

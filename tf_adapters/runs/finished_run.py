@@ -79,7 +79,7 @@ def evaluate_run(
     """Evaluates a run's adapter on the validation and test splits.
 
     If the run was trained with these settings and data, and its folder lacks
-    some of the predictions, they are stored there.
+    some of the predictions, stores the missing predictions there.
 
     Args:
         config: `Config`.
@@ -130,9 +130,9 @@ def _is_own(
     model_dir: str | os.PathLike[str],
     rows: dict[str, list[dict[str, Any]]],
 ) -> bool:
-    """Returns whether a folder's run finished with these settings and data.
+    """Returns whether a run folder holds a finished run of `config` on `rows`.
 
-    `rows` is a dict from split to rows.
+    `rows` is a dict from split to the rows of the data.
     """
     try:
         fingerprints = sampling.fingerprints(rows)

@@ -1,8 +1,8 @@
 """Caches the output of a model's frozen first blocks for all epochs.
 
 If the first blocks have no trained weights and no randomness, their output for
-an example is the same in each epoch. It is computed once and cached, and each
-step computes only the blocks after them.
+an example is the same in each epoch. This output is computed once and cached.
+Each step then computes only the blocks after the frozen ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from tf_adapters.data.examples import Examples
     from tf_adapters.training.trainer import Trainer
 
-# Largest output, in bytes, that is cached in memory. Larger ones are in a file.
+# Maximum size, in bytes, of an output that is cached in memory. Larger outputs
+# are cached in a file.
 IN_MEMORY = 2**30
 
 
@@ -37,7 +38,7 @@ def cached(
         examples: `Examples` of the split.
         split: `"train"` or `"validation"`.
         folder: Path of the run folder. A large output is cached in a file
-            there, which is gone when the process ends.
+            there. The file disappears when the process ends.
 
     Returns:
         `examples`, or a copy that has the cached output as `token_vectors`.
@@ -70,9 +71,9 @@ def cached(
 
 
 def _num_blocks(trainer: Trainer, examples: Examples, split: str) -> int:
-    """Returns the number of first blocks to compute only once.
+    """Returns the number of the encoder's first blocks whose output is cached.
 
-    It is 0 if caching is off, cannot be used, or would not save time.
+    The number is 0 if caching is off, cannot be used, or would not save time.
     """
     settings = trainer.settings
     passes = max(settings.epochs, 2 if settings.min_steps else 1)

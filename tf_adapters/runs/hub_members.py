@@ -32,7 +32,7 @@ def fetch_named(layers: Sequence[Any]) -> None:
 
 
 def check_are_here(config: Config) -> None:
-    """Raises an error if a run needs Hub adapters that are not in the cache.
+    """Raises an error if a run needs adapters that the Hub's cache lacks.
 
     Args:
         config: `Config` of the run.
@@ -65,9 +65,9 @@ def _adapters_of(method: Any) -> Any:
 
 
 def _addresses(settings: Any) -> list[tuple[str, Any]]:
-    """Returns the Hub adapters that nested settings name.
+    """Returns the Hub adapters that are named in a nested dict of settings.
 
-    They are a list of pairs of the setting's key, such as `stack_on`, and the
+    Each adapter is a pair of the setting's key, such as `stack_on`, and the
     adapter's address on the Hub.
     """
     flat = dataclass_config.flatten(settings)

@@ -17,7 +17,8 @@ ADAPTERS = ("adapter", "encoder")
 SNAPSHOTS = "snapshots"
 # The folder that `tf_adapters.report` writes.
 REPORT = "report"
-# The folder of files with the data of tables that were given in memory.
+# The folder for tables that the user passed in memory. Each is stored as a
+# file.
 TABLES = "tables"
 # Folders of an earlier run that a new run removes.
 _REMOVED = (
@@ -47,7 +48,8 @@ def check_folders(folder: Path, tasks: Sequence[str]) -> None:
 def check_is_a_runs(folder: Path) -> None:
     """Raises a `ConfigError` if a run would remove files that no run wrote.
 
-    A subfolder such as `adapter` is not from a run if there is no config.yaml.
+    If the run folder has no `config.yaml`, a subfolder with a name such as
+    `adapter` was not written by a run.
     """
     if (folder / "config.yaml").exists():
         return
@@ -82,7 +84,7 @@ def remove_tables(folder: Path, paths: Iterable[Any]) -> None:
 
 
 def remove_rests(folder: Path) -> None:
-    """Removes partial files of a process that was killed while saving.
+    """Removes the partial files of a process that was killed while saving.
 
     Also removes an adapter folder or encoder folder that has no configuration
     file, because saving would refuse to replace it.

@@ -181,10 +181,10 @@ def _check_folder(
 def _config_of(
     target: Any, data_dir: "str | os.PathLike[str] | None"
 ) -> "Config":
-    """Returns the configuration of the run whose task the merged adapter has.
+    """Returns the `Config` of the run that sets the merged adapter's task.
 
-    `target` is the run folder. `data_dir`, if given, replaces the folder with
-    the data.
+    `target` is the run folder. If `data_dir` is given, it replaces the data
+    folder in the configuration.
     """
     path = Path(target or "") / "config.yaml"
     if not path.is_file():

@@ -119,8 +119,8 @@ def _fit(
 ) -> tuple[dict[str, Any], Any]:
     """Trains all tasks together.
 
-    Returns the summary of `Loop.run`, and a dict from task to the validation
-    predictions, which are the dict that the head's `compare` returned.
+    Returns the dict that `Loop.run` returned, and the validation predictions: a
+    dict from task to the dict that the `compare` of the task's head returned.
     """
     config = folders.config
     trainers = {name: e.trainer for name, e in experiments.items()}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class MultitaskFolders:
-    """The run folder of a multitask run, with a run folder in it for each task.
+    """The folder of a multitask run, which contains a run folder for each task.
 
     Args:
         strategy: `tf.distribute.Strategy`.
@@ -82,10 +82,10 @@ class MultitaskFolders:
         run_facts.print_weights(model, self.whole)
 
     def _open_run(self, *arguments: Any, **options: Any) -> Any:
-        """Opens a run folder and returns the `RunFolder` or its stand-in.
+        """Opens a run folder with `open_run`, and returns its return value.
 
-        The arguments are the same as in `open_run`, without the strategy. If
-        opening fails, releases the folders that were opened before.
+        The arguments are those of `open_run` without the strategy. If opening
+        fails, releases the folders that were opened before.
         """
         try:
             run = run_folder_of_workers.open_run(
@@ -120,7 +120,7 @@ class MultitaskFolders:
         """Saves the encoder, if it is trained, and the adapter of each task.
 
         Args:
-            values: Dict of the validation metrics of all tasks.
+            values: Dict from `<task>/<metric>` to the validation metric.
         """
         if not workers.is_chief(self.strategy):
             return
@@ -152,8 +152,8 @@ class MultitaskFolders:
             seconds: Duration of the whole run.
 
         Returns:
-            The result of the whole run. Its `tasks` has the metrics of each
-            task by split.
+            The content of the whole run's `result.json`. Its entry `tasks` is a
+            dict from task to a dict from split to metrics.
         """
         for name, result in results.items():
             self.tasks[name].save_result(result)

@@ -7,7 +7,9 @@ from tf_adapters.common.errors import UserError
 
 
 def check_lists(compared: dict[str, Any]) -> None:
-    """Raises an error unless all lists are valid and have the same length.
+    """Raises an error if the lists of stored predictions are not valid.
+
+    All lists must have the same length, and at least one entry.
 
     Args:
         compared: Dict of lists with one entry per row; see `Head.compare`.

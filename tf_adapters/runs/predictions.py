@@ -68,7 +68,7 @@ class Predictions:
             return heads.HEADS[self.head].score(names, self.compared)
 
     def are_right(self) -> list[Any]:
-        """Returns a list that says for each row if the prediction is right."""
+        """Returns a list of booleans: whether each prediction is right."""
         pairs = zip(
             self.compared["target"], self.compared["predicted"], strict=True
         )
@@ -189,7 +189,7 @@ def _unpacked(content: Any) -> bytes:
 
 
 def stored_splits(run_folder: Path) -> list[str]:
-    """Returns the splits with stored predictions, sorted by name."""
+    """Returns the sorted names of the splits with stored predictions."""
     folder = Path(run_folder) / FOLDER
     return sorted(
         path.relative_to(folder).as_posix().removesuffix(_ENDING)

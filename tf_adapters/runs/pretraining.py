@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 def train_pretraining(
     config: Config, data: TaskData, folder: Path, overwrite: bool = False
 ) -> Config:
-    """Pretrains a run's weights on its texts, and prints the loss.
+    """Pretrains a run's weights on the run's texts, and prints the loss.
+
+    The weights are trained to predict masked tokens.
 
     If an earlier process has finished the pretraining, its result is used.
 
@@ -92,7 +94,11 @@ def _check(config: Config) -> None:
 
 
 def _config(config: Config, num_texts: int) -> Config:
-    """Returns the configuration of the pretraining's own run."""
+    """Returns the `Config` with which a run is pretrained.
+
+    `config` is the `Config` of the run itself. `num_texts` is the number of
+    training texts.
+    """
     steps, size = config.pretrain.steps, config.pretrain.batch_size
     settings = dataclasses.replace(
         config.train,

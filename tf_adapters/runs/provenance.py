@@ -30,9 +30,9 @@ def provenance() -> dict[str, Any]:
 def _commit() -> str | None:
     """Returns the commit of this source code, or `None` outside a repository.
 
-    `+changes` is appended if the working tree has changes. If the package is
-    installed in a folder of another repository, which does not track it, also
-    returns `None`. Then only the version identifies the code.
+    `+changes` is appended if the working tree has changes. Also returns `None`
+    if the package is installed inside another repository that does not track
+    the package's files. Then only the version identifies the code.
     """
     command = ["git", "-C", str(Path(__file__).parent)]
     try:

@@ -153,8 +153,9 @@ def _turn(name: str) -> tuple[bool, bool, str]:
 
 
 def _files(path: Path) -> dict[Any, Any]:
-    """Returns a dict from each file in a folder to its size and change time.
+    """Returns the size and modification time of each file in a folder.
 
+    Returns a dict from the relative path of each file to these two numbers.
     Hidden files are left out.
     """
     found = {}

@@ -21,7 +21,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def facts(config: Config, model: Any) -> dict[str, Any]:
-    """Returns the entries of `result.json` that describe settings and model.
+    """Returns the `result.json` entries about a run's settings and model.
 
     Args:
         config: `Config`.

@@ -38,7 +38,7 @@ class RunFolder:
 
     A folder belongs to one run, and to one process at a time. Creating this
     object resumes an unfinished run with the same configuration, or removes an
-    earlier run if it may. So check everything else about a run first.
+    earlier run if that is allowed. So check a run's settings and data before.
 
     Args:
         folder: Path of the folder. Created with its parents if it does not
@@ -157,7 +157,7 @@ class RunFolder:
         self._log.append(record)
 
     def save_tables(self, paths: Iterable[Any]) -> None:
-        """Moves files with the data of in-memory tables to `tables/`."""
+        """Moves the files that hold in-memory tables to the folder `tables`."""
         for path in map(Path, paths):
             folder = own_files.make_folder(self.folder, left_files.TABLES)
             own_files.remove_link(folder / path.name)
@@ -232,7 +232,7 @@ class RunFolder:
         self.close()
 
     def close(self) -> None:
-        """Releases the folder's lock, so that another process may use it."""
+        """Releases the lock, so that another process may use the folder."""
         self._lock.release()
 
 

@@ -31,9 +31,10 @@ def open_run(
     *arguments: Any,
     **options: Any,
 ) -> Any:
-    """Returns a `RunFolder` on the chief, or a `Follower` on other workers.
+    """Opens the run folder of a distributed run, on every worker.
 
-    The chief is the worker that writes the run's files.
+    Returns a `RunFolder` on the chief, which is the worker that writes the
+    run's files. Returns a `Follower` on other workers.
 
     Args:
         strategy: `tf.distribute.Strategy`.
@@ -59,9 +60,9 @@ def finished_on_chief(
 ) -> Any:
     """Returns the result of a finished run on every worker, or `None`.
 
-    Only the chief reads the result, with `earlier_runs.finished_result`, since
-    other workers may not see the folder. It sends the result to them, because
-    they would otherwise train and wait for a chief that has already ended.
+    The chief reads the result with `earlier_runs.finished_result` and sends it
+    to the other workers, which may not be able to read the folder. Without the
+    result, they would train, and wait for a chief that has already ended.
 
     Args:
         strategy: `tf.distribute.Strategy`.
@@ -125,7 +126,7 @@ def _tell_refusal(strategy: tf.distribute.Strategy, refusal: str = "") -> None:
 def _exchange(
     strategy: tf.distribute.Strategy, checkpoint: Any
 ) -> Checkpoint | None:
-    """Sends the chief's checkpoint to every worker, and returns it there.
+    """Sends the chief's checkpoint to all workers; returns it on each of them.
 
     On other workers, the argument `checkpoint` is ignored.
     """
@@ -142,7 +143,7 @@ def _exchange(
 
 
 class Follower:
-    """A stand-in for a run folder that only the chief writes.
+    """Replaces `RunFolder` on workers other than the chief. Writes no files.
 
     Args:
         folder: Path of the run folder.

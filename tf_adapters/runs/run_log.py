@@ -23,7 +23,7 @@ class RunLog:
 
     Args:
         folder: Path of the run folder.
-        kept: Number of records to keep at the start of the file: those that an
+        kept: Number of existing records to keep. These are the records that an
             earlier process wrote before its checkpoint. Default: 0.
 
     Attributes:
@@ -47,7 +47,10 @@ class RunLog:
             self._write_events(record)
 
     def append(self, record: dict[str, Any]) -> None:
-        """Logs a record, a dict with a `step`, and the current time."""
+        """Logs a record together with the current time.
+
+        A record is a dict that has the key `step`.
+        """
         with own_files.open_to_append(self._path) as file:
             file.write(json.dumps({"time": time.time(), **record}) + "\n")
         self.lines += 1

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Numeric labels above this are learned slowly. STS-B's, up to 5, train well.
 _FAR = 10
-# Number of classes that are named: the most frequent ones.
+# Maximum number of classes to name. The most frequent ones are named.
 _MOST_NAMED = 10
 _say = functools.partial(print, flush=True)
 
@@ -40,8 +40,8 @@ def print_labels(
     Args:
         task: `Task` with resolved labels.
         rows: Dict from split to rows.
-        say: Function that prints a line of text, in which flags may be named.
-            Default: `print`.
+        say: Function that prints a line of text. The text may mention
+            command-line flags. Default: `print`.
     """
     if task.kind.label not in ("class", "number"):
         return

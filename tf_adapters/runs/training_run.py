@@ -130,10 +130,10 @@ def train_experiment(
 def _prepare(
     experiment: Experiment, prepare: Any, validation: Any
 ) -> dict[Any, Any]:
-    """Calls `prepare` on the model, and evaluates it before training.
+    """Calls `prepare` on the model, then evaluates the model before training.
 
-    Returns a dict from "before" to the metrics on the `validation` examples. It
-    is empty if `prepare` is `None`.
+    Returns a dict whose key "before" has the metrics on the `validation`
+    examples. If `prepare` is `None`, returns an empty dict.
     """
     if prepare is None:
         return {}
@@ -147,7 +147,7 @@ def _train(
     examples: dict[str, Examples],
     watchers: Any,
 ) -> dict[str, Any]:
-    """Trains; returns the content of `result.json` without the test metrics."""
+    """Trains a run; returns the `result.json` entries known after training."""
     model = experiment.model
     details = {
         "task": experiment.task.name,
@@ -177,7 +177,7 @@ def _fit(
     details: dict[str, Any],
     watchers: Any,
 ) -> tuple[dict[str, Any], Any]:
-    """Trains; returns the summary of `Loop.run` and validation predictions."""
+    """Trains; returns the dict of `Loop.run` and the validation predictions."""
     config = experiment.config
 
     def save_best(values: Any) -> None:
@@ -230,11 +230,11 @@ def evaluate_held_out(
 
 
 def _of_pretraining(folder: Any) -> dict[Any, Any]:
-    """Returns a dict with an entry about the pretraining, for `result.json`.
+    """Returns a dict with the entry `pretraining` of `result.json`.
 
-    The entry `pretraining` has the loss of masked tokens before and after, and
-    the duration, which this run's duration does not include. The dict is empty
-    if `folder` is `None` or does not hold a pretraining run.
+    The entry has the loss of masked tokens before and after pretraining, and
+    the duration of the pretraining. The run's own duration does not include it.
+    The dict is empty if `folder` is `None` or holds no pretraining run.
     """
     result = earlier_runs.read_result(folder) if folder else None
     if result is None or "before" not in result:

@@ -27,7 +27,9 @@ def train_run(
     declared: Any = None,
     tables: Any = (),
 ) -> dict[str, Any]:
-    """Pretrains if `pretrain.steps` is set, trains, and returns the result.
+    """Trains a run of one task, and returns the content of `result.json`.
+
+    If `pretrain.steps` is set, the run's weights are pretrained first.
 
     Args:
         config: `Config`.
@@ -60,9 +62,10 @@ def _pretrained(
     overwrite: bool,
     declared: Any,
 ) -> Config:
-    """Pretrains; returns `config` with `init_adapter` set to the new weights.
+    """Pretrains a run's weights in the subfolder `pretrain` of the run folder.
 
-    `declared` is the configuration that the user asked for.
+    Returns `config` with `init_adapter` set to this subfolder. `declared` is
+    the configuration that the user asked for.
     """
     _check_workers_read(config, model_dir)
     goes_on = earlier_runs.of_stopped_command(

@@ -26,7 +26,10 @@ _SEPARATOR = "--"
 
 
 def name_for(variable: keras.Variable) -> str:
-    """Returns the name for the layer that computes a variable's value."""
+    """Returns a name for the layer that computes a variable's value.
+
+    It is the variable's path, with each slash replaced by `--`.
+    """
     return variable.path.replace("/", _SEPARATOR)
 
 
@@ -52,7 +55,7 @@ class InnerScope(keras.StatelessScope):
 
 
 class Reparameterization(Float32Layer):
-    """Computes the values that a forward pass uses for stored variables.
+    """Computes values that replace stored variables in a forward pass.
 
     The layers of the encoder do not change. A forward pass runs in a scope in
     which Keras replaces a variable's value by the value computed here.
@@ -116,7 +119,7 @@ class Reparameterization(Float32Layer):
         ]
 
     def computed(self) -> list[keras.Variable]:
-        """Returns the variables whose values a function computes."""
+        """Returns the variables that computed values replace in a pass."""
         return [variable for variable, _ in self._pairs()]
 
     def scope(
@@ -146,7 +149,7 @@ class Reparameterization(Float32Layer):
         )
 
     def fold(self) -> None:
-        """Writes the values that evaluation computes to the variables.
+        """Overwrites the variables with the values that evaluation computes.
 
         The weights of the functions and slots are set to zero, so a graph that
         was traced earlier does not add them a second time. Graphs that are
@@ -186,8 +189,8 @@ class Reparameterization(Float32Layer):
     def written(self) -> list[keras.Variable]:
         """Returns the variables that `fold` writes.
 
-        The variables and kernels to fold into come first, followed by the
-        weights of the functions and slots.
+        The encoder's variables come first, followed by the weights of the
+        functions and slots, which `fold` sets to zero.
         """
         pairs = [*self._active(in_training=False), *self._folds()]
         added = {id(v): v for _, layer in pairs for v in layer.weights}
@@ -195,7 +198,7 @@ class Reparameterization(Float32Layer):
 
     @contextlib.contextmanager
     def folded_meanwhile(self) -> Iterator[None]:
-        """Context manager that folds, and unfolds at the end of the block.
+        """Context manager that calls `fold` first, and `unfold` at the end.
 
         It has no effect if the weights are folded already.
         """

@@ -116,9 +116,10 @@ class Fusion(Method):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class FusionSlot(SlotOfLayers):
-    """Slot that computes `x + sum_n p_n V z_n`; member `n` computes `z_n`.
+    """Slot that computes `x + sum_n p_n V z_n`.
 
-    The slot reports the attention weights `p` as a probe.
+    `z_n` is the output of member `n`, `p_n` is its attention weight, and `V` is
+    a trained matrix or the identity. The slot reports `p` as a probe.
 
     Args:
         reads: Input of the members and the query, one of

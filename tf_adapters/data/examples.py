@@ -51,7 +51,8 @@ class Examples:
     An example has its own loss: it is a text, all choices of a question, or a
     window of a long text. A row can give several examples, or none.
 
-    Lists can be ragged int32 tensors instead, see `pipeline.to_tensors`.
+    Each list of arrays can be a ragged int32 tensor instead; see
+    `pipeline.to_tensors`.
 
     Attributes:
         token_ids: List with an entry for each example: an int32 array

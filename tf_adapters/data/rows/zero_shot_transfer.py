@@ -83,7 +83,10 @@ def _languages(task: Task, data: Any) -> Any:
 def _sources(
     task: Task, data_dir: str | os.PathLike[str] | None
 ) -> list[Source]:
-    """Returns the `Source`s of splits that can have labels, preferred first."""
+    """Returns the `Source`s of the splits that can have labels.
+
+    The test split comes first, followed by the validation split.
+    """
     found = [find_source(task, split, data_dir) for split in _SPLITS]
     return [source for source in found if source.may_have_labels]
 

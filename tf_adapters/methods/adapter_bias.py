@@ -258,7 +258,8 @@ class Shift(SlotGivenLayers):
     def bank_parts(self) -> list[Part]:
         """Returns `v` and the weights of `alpha` as a bank stores them.
 
-        The result is a list of one `Part`. If `alpha` is `None`, its weights are a kernel of zeros and a bias of 1.
+        The result is a list of one `Part`. If `alpha` is `None`, its weights
+        are a kernel of zeros and a bias of 1.
         """
         vector, reads = self.vector.call(), self.alpha_input
         if self.alpha is None:

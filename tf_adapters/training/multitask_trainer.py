@@ -136,8 +136,8 @@ class MultiTaskTrainer:
     ) -> tuple[dict[str, float], dict[str, Any]]:
         """Returns the metrics of `evaluate`, and predictions by task.
 
-        The predictions are a dict from the name of a task to what its trainer's
-        `judge` returned.
+        The predictions are a dict from the name of a task to the predictions
+        that its trainer's `judge` returned.
         """
         values, first, compared = {}, [], {}
         for task, trainer in self.trainers.items():

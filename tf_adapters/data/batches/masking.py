@@ -140,8 +140,9 @@ def _word_sizes(words: Any) -> tuple[Any, Any]:
 
 
 def _fitting(lengths: Any, to_come: Any, may: "tf.Tensor", counts: Any) -> Any:
-    """Returns a boolean mask of the tokens of all words that fit.
+    """Returns a boolean mask of the tokens of all words that can be chosen.
 
+    Words are tried in order and chosen if they fit into the row's `counts`.
     Each round finds the first word that does not fit, and drops it and all
     later words that are longer than the remaining room. After a few rounds
     all remaining words fit.
@@ -172,10 +173,11 @@ def _fitting(lengths: Any, to_come: Any, may: "tf.Tensor", counts: Any) -> Any:
 
 
 def _behind(masking: "Masking", there: Any, kind: Any, which: Any) -> Any:
-    """Returns the mask token, a random token or `there` for each chosen token.
+    """Returns the ids that replace the chosen tokens.
 
-    `there` are the original tokens. `kind` and `which` are random numbers from
-    0 to 1: `kind` selects one of the three, and `which` the random token.
+    An id is the mask token, a random token, or the original token in `there`.
+    `kind` and `which` are random numbers from 0 to 1: `kind` selects one of
+    these three, and `which` selects the random token.
     """
     random = tf.cast(which * masking.vocabulary_size, there.dtype)
     other = tf.where(kind < _MASKED_OR_RANDOM, random, there)

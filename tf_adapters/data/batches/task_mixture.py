@@ -68,7 +68,10 @@ class Mixture:
         return np.cumsum(self.sizes) - self.sizes
 
     def locate(self, batch: "Batch") -> "tuple[str, Batch]":
-        """Returns a batch's task, and the batch with indices into the task."""
+        """Returns the task of a batch, and the batch with indices changed.
+
+        The new indices refer to the task's own `Examples`.
+        """
         number = int(
             np.searchsorted(self.starts, batch.indices[0], side="right") - 1
         )

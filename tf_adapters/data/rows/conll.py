@@ -48,9 +48,9 @@ def parse_conllu(lines: Iterable[Any]) -> tuple[list[Any], list[Any]]:
 def parse_columns(lines: Iterable[Any]) -> tuple[list[Any], list[Any]]:
     """Parses lines whose first column is a word and whose last is its tag.
 
-    Lines can also have the word alone. Columns are separated by tabs, or by spaces if the line has no tab. An empty
-    line ends a sentence. "-DOCSTART-" lines are skipped (Tjong Kim Sang and De
-    Meulder 2003).
+    Lines can also have the word alone. Columns are separated by tabs, or by
+    spaces if the line has no tab. An empty line ends a sentence. "-DOCSTART-"
+    lines are skipped (Tjong Kim Sang and De Meulder 2003).
 
     Args:
         lines: Pairs of line number and text.

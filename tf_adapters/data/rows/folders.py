@@ -47,7 +47,7 @@ def _stems(task: Task, split: str) -> dict[str, Any]:
 
 
 def glue_folder(task: Task, data_dir: Any) -> Path | None:
-    """Returns a task's folder in GLUE's download, or `None` if it is missing."""
+    """Returns a task's folder in GLUE's download; `None` if it is missing."""
     folder = Path(data_dir) / task.glue.folder if task.glue else None
     return folder if folder and folder.is_dir() else None
 

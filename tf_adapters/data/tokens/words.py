@@ -54,7 +54,7 @@ def unknown_id(tokenizer: Any) -> Any:
 
 
 def windows(lengths: Any, room: Any) -> Iterator[Any]:
-    """Yields consecutive slices of a list of words; each fits into a window.
+    """Divides the words of a sentence into windows, and yields their slices.
 
     A word that is longer than a window gets a slice of its own.
 

@@ -133,7 +133,7 @@ class Examples:
         return self.lengths * self.num_choices
 
     def count(self, indices: Any) -> int:
-        """Returns the number of loss terms of the examples at some indices.
+        """Returns the number of loss terms of the examples in `indices`.
 
         It is at least 1, so that the mean loss of a batch without terms is 0.
         """

@@ -158,7 +158,7 @@ class AdapterFusion(Float32Layer):
         up_kernel: Tensor,
         up_bias: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Returns `fused` and `p`; multiplies tokens by each matrix in turn."""
+        """Computes `call` by multiplying tokens by each matrix in turn."""
         query = dense(inputs, self.query_kernel, self.query_bias)
         key_query = dense(query, ops.transpose(self.key_kernel))
         seen = dense(key_query, ops.transpose(up_kernel))
@@ -176,9 +176,9 @@ class AdapterFusion(Float32Layer):
         up_kernel: Tensor,
         up_bias: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Multiplies the weight matrices by each other, then the tokens.
+        """Computes `call`, but first multiplies the weights by each other.
 
-        Returns the same as `_tokens_first`, up to rounding. Tokens are
+        The outputs equal those of `_tokens_first` up to rounding. Tokens are
         not multiplied by a matrix of shape `(d, d)`, but every call multiplies
         all the weights.
         """
@@ -243,7 +243,7 @@ class AdapterFusion(Float32Layer):
         return ops.reshape(activation, shape)
 
     def pull_to_identity(self) -> Tensor:
-        """Returns the scalar `sum (V - I)^2`, which is 0 if `V` is fixed."""
+        """Returns `sum (V - I)^2` of the value matrix `V`; 0 if it is fixed."""
         if self.value == "static":
             return ops.zeros(())
         kernel = ops.convert_to_tensor(self.value_kernel, "float32")

@@ -69,7 +69,7 @@ class Mixout(Float32Layer):
         )
 
     def start_from(self, value: Tensor) -> None:
-        """Sets the initial value of the kernel, with which mixout mixes it."""
+        """Sets the initial value with which mixout mixes the kernel."""
         self.initial.assign(value)
 
     def call(

@@ -119,7 +119,7 @@ class Reparameterization(Float32Layer):
         ]
 
     def computed(self) -> list[keras.Variable]:
-        """Returns the variables that computed values replace in a pass."""
+        """Returns the variables that have computed values in a forward pass."""
         return [variable for variable, _ in self._pairs()]
 
     def scope(

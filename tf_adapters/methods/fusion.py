@@ -173,7 +173,10 @@ class FusionSlot(SlotOfLayers):
         return x + fused, {"fusion_weights": weights}
 
     def _draw(self, seeds: "StatelessSeeds") -> Tensor:
-        """Draws the indices of `subset` members; all slots draw the same."""
+        """Returns the indices of `subset` random members.
+
+        All slots draw the same members in a step.
+        """
         order = keras.random.uniform(
             (self.fusion.num_adapters,), seed=seeds.of_step()
         )

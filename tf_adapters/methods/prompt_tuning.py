@@ -67,9 +67,9 @@ class PromptTuning(Method):
             )
 
     def make_embedding_slots(self, shape: EncoderShape) -> dict[str, Slot]:
-        """Returns a dict with one slot, keyed by the place in the embeddings.
+        """Returns a dict with the prompt's slot, keyed by its place.
 
-        `form` selects the place.
+        `form` selects the place, `"embeddings"` or `"word_embeddings"`.
         """
         of_words = self.form == "peft"
         place = "word_embeddings" if of_words else "embeddings"

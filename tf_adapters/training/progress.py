@@ -57,7 +57,7 @@ class Progress:
 
     @property
     def best_record(self) -> dict[str, Any]:
-        """The validation record of the kept weights."""
+        """The record in `history` of the validation whose weights are kept."""
         best: Any = self.best
         return self.history[best]
 
@@ -104,7 +104,7 @@ class Progress:
         return before == 0 or passed > before // _STEPS_BETWEEN_CHECKS
 
     def check(self, trainer: "TrainerProtocol") -> float:
-        """Checks the steps in `pending`, and returns their mean loss.
+        """Checks all steps since the last check, and returns their mean loss.
 
         Raises:
             NonFiniteError: If a loss or a gradient is not finite.

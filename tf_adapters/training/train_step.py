@@ -215,9 +215,9 @@ class TrainStep:
         number: int | tf.Tensor,
         replica: tf.distribute.ReplicaContext,
     ) -> tf.Tensor:
-        """Returns the loss of one micro-batch, part `number` of a replica's.
+        """Returns the loss of micro-batch `number` of a replica.
 
-        The sum over parts and replicas is the mean loss plus the penalty.
+        Summed over parts and replicas, it is the mean loss plus the penalty.
         """
         inputs = without(features, ("indices", "targets", "weights"))
         seed = self.dropout_seed(replica, number)

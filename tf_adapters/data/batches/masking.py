@@ -81,15 +81,15 @@ def _is_special(ids: Any, masking: "Masking") -> Any:
 
 
 def _order(may: "tf.Tensor", scores: Any) -> Any:
-    """Sorts each row's token indices: those that may be masked, then others.
+    """Returns the sorted token indices of each row.
 
-    The tokens that may be masked are sorted by score.
+    Tokens that may be masked come first, sorted by score; then all others.
     """
     return tf.argsort(tf.where(may, scores, 2.0), axis=1, stable=True)
 
 
 def _words(masking: "Masking", ids: Any, may: "tf.Tensor") -> Any:
-    """Numbers the words of each row; returns each token's word number."""
+    """Returns the number of each token's word, counted from 0 in each row."""
     # A token after a special token begins a word, even if marked otherwise.
     after = tf.pad(may[:, :-1], [[0, 0], [1, 0]])
     goes_on = tf.gather(tf.constant(masking.continues), ids) & may & after
@@ -205,7 +205,10 @@ class Draw:
     size: tf.Tensor
 
     def uniform(self, seed: int, length: Any, count: Any) -> Any:
-        """Returns random numbers in [0, 1), `(size, length, count)`."""
+        """Returns random numbers in [0, 1) for this replica's rows.
+
+        The shape is `(size, length, count)`: `count` numbers for each token.
+        """
         numbers = tf.random.stateless_uniform(
             [self.rows, length, count],
             # The trainer's seeds for dropout use the lower 32,768 values.

@@ -190,7 +190,7 @@ def _plain(value: Any, language: str = "") -> str | list[Any]:
 
 
 def _label(value: Any, names: Sequence[str] | None, task: Task) -> Any:
-    """Converts a label of TensorFlow Datasets to the form of a local file's.
+    """Converts a label of TensorFlow Datasets to the form in local files.
 
     Class ids become class names, because the task can number its classes
     differently.
@@ -211,10 +211,10 @@ def _label(value: Any, names: Sequence[str] | None, task: Task) -> Any:
 
 
 def _class_name(value: Any, names: Sequence[str] | None) -> str | int | None:
-    """Returns the class name for a class id, or `None` if the id is negative.
+    """Returns the class name of a label, or `None` if there is no label.
 
-    A negative id means no label. In TensorFlow Datasets, a number is always an
-    id, never a name.
+    In TensorFlow Datasets, a number is always an id, never a name, and a
+    negative number means no label.
     """
     if isinstance(value, bytes):
         return value.decode()

@@ -189,7 +189,7 @@ class TextPacker(Packer):
     def _tokenize_part(
         self, texts_a: Any, texts_b: Any
     ) -> tuple[list[np.ndarray], list[Any]]:
-        """Tokenizes some of the rows; returns token ids and segment ids."""
+        """Returns lists of the token ids and the segment ids of some rows."""
         rows, first_lengths = self._pack(texts_a, texts_b, self.max_length)
         batch = np.split(rows.values.numpy(), rows.row_splits.numpy()[1:-1])
         segments = [
@@ -202,7 +202,7 @@ class TextPacker(Packer):
     def _pack(
         self, texts_a: Any, texts_b: Any, limit: Any, is_pair: Any = None
     ) -> tuple[Any, Any]:
-        """Returns ragged ids, and the start of each row's second segment."""
+        """Returns ragged token ids, and the lengths of the first segments."""
         special = self.special_tokens
         if texts_b is None:
             tokens = self.tokenize(texts_a)

@@ -43,7 +43,7 @@ class Kind:
         return 4 * sum(math.prod(shape) for _, shape in self.shapes)
 
     def make_layer(self, num_rows: int, column: int, name: str) -> BankLayer:
-        """Creates a layer of this kind in which every row is neutral.
+        """Creates a layer of this kind whose `num_rows` rows have no effect.
 
         See `BankLayer` for the arguments.
         """
@@ -101,9 +101,9 @@ class BankLayer(Float32Layer):
         **kwargs: See `keras.layers.Layer`.
     """
 
-    # From the name of a padded weight to the axis that is padded.
+    # Dict from the name of a padded weight to the axis that is padded.
     width_axes: typing.ClassVar[dict[str, int]] = {}
-    # The value of the padding, if it is not 0.
+    # Dict from the name of a padded weight to its padding, if that is not 0.
     padding: typing.ClassVar[dict[str, float]] = {}
     # The value of the weights in row 0.
     neutral: typing.ClassVar[str] = "zeros"

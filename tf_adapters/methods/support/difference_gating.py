@@ -35,11 +35,11 @@ class DifferenceGating(SparseGating):
         return max(1, round(total_steps * (1 - self.method.last_phase)))
 
     def start_last_phase(self, model: Any) -> None:
-        """Keeps the `share` of elements with the largest absolute values.
+        """Keeps only the elements of the differences that are largest.
 
-        All other elements of the difference become zero. The number of kept
-        elements is rounded down. Keras's `fit` has no phases: call this method
-        between two calls of `fit`.
+        Elements are compared by absolute value. The method's `share` of them is
+        kept, rounded down, and all others become zero. Keras's `fit` has no
+        phases: call this method between two calls of `fit`.
         """
         sizes = np.abs(all_changes(model))
         count = int(self.method.share * len(sizes))

@@ -189,7 +189,7 @@ def encode_windows(
     windows: "Windows",
     targets: np.ndarray | None = None,
 ) -> "Examples":
-    """Makes an example from the windows of each row's text.
+    """Makes one example of each row's text, cut into windows.
 
     Args:
         rows: List of dicts.

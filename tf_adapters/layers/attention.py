@@ -97,7 +97,7 @@ def attention_weights(
 
 
 def mix(weights: Tensor, value: Tensor) -> Tensor:
-    """Returns sums of the values, weighted by attention separately per head.
+    """Returns the sum of the values, weighted by each head's attention.
 
     Args:
         weights: `(batch, heads, queries, tokens)`.

@@ -31,7 +31,7 @@ class PostNorm:
     def for_slot(
         self, norm: Callable[[Tensor], Tensor]
     ) -> Callable[[Tensor], Tensor]:
-        """Returns the norm that is applied after the slot, which is `norm`."""
+        """Returns `norm`, because this norm is applied after the slot."""
         return norm
 
 

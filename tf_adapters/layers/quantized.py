@@ -49,7 +49,7 @@ def kernel_of(layer: Any, inputs: int) -> Tensor:
 
 
 def embeddings_of(layer: Any) -> Tensor:
-    """Returns the table of an embedding layer, as floats.
+    """Returns the embedding matrix of a layer as floats.
 
     Args:
         layer: Built `keras.layers.Embedding`.

@@ -61,12 +61,13 @@ class Reparameterization(Float32Layer):
     which Keras replaces a variable's value by the value computed here.
     Gradients flow through this computation to the stored weights.
 
-    A function is a layer that is called as `function.call(value, seeds)`, where
-    `value` is the variable's own value, and `seeds` is `StatelessSeeds` in
-    training and `None` otherwise. It returns a tensor of the same shape. In
-    evaluation, it must return `value` if its trained weights are zero. If it
-    has a true attribute `replaces_dropout`, it must always return `value` in
-    evaluation, and the model's dropout is disabled in training.
+    Here, a function is a layer that is called as `function.call(value, seeds)`,
+    where `value` is the variable's own value, and `seeds` is `StatelessSeeds`
+    in training and `None` otherwise. The function returns a tensor of the same
+    shape as `value`. In evaluation, it must return `value` if its trained
+    weights are zero. If it has a true attribute `replaces_dropout`, it must
+    always return `value` in evaluation, and the model's dropout is disabled in
+    training.
 
     Args:
         pairs: List of pairs of a variable and its function.

@@ -82,9 +82,9 @@ class MultiTaskTrainer:
             trainer.use_optimizer(self.optimizer)
 
     def kind(self, examples: Mixture, batch: Batch) -> tuple[str, int | None]:
-        """Returns the task of a batch, and the key from its trainer's `kind`.
+        """Returns a key: a batch's task, and the key from its trainer's `kind`.
 
-        Batches with the same result can share a device call.
+        Batches with equal keys can be trained on in one device call.
         """
         task, own = examples.locate(batch)
         return task, self.trainers[task].kind(examples.tasks[task], own)

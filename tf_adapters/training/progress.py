@@ -80,9 +80,10 @@ class Progress:
         }
 
     def _speed(self, examples: int) -> float:
-        """Returns examples per second, given the number of examples.
+        """Returns the speed of training, in examples per second.
 
-        Steps that built a graph are left out, unless there are no others.
+        `examples` is the number of examples seen so far. Steps that built a
+        graph are left out, unless there are no others.
         """
         timed = examples - self.building_examples
         if not timed:

@@ -269,7 +269,7 @@ class Trainer:
     def kind(self, examples: Examples | None, batch: Batch) -> int | None:
         """Returns a batch's padded length if its size is fixed, else `None`.
 
-        Batches with the same result can share a device call.
+        Batches with equal results can be trained on in one device call.
         """
         return batch.length if batch.size else None
 

@@ -1,4 +1,4 @@
-"""The base class of a bank's layers, and the weights of an adapter in one."""
+"""The base class of a bank's layers, and classes for an adapter's weights."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Kind:
 
     @property
     def num_bytes(self) -> int:
-        """The memory in bytes of one adapter's weights, a row of the layer."""
+        """The number of bytes that one adapter's weights take in the layer."""
         return 4 * sum(math.prod(shape) for _, shape in self.shapes)
 
     def make_layer(self, num_rows: int, column: int, name: str) -> BankLayer:
@@ -176,7 +176,7 @@ class BankLayer(Float32Layer):
             getattr(self, name).assign(new)
 
     def take(self, name: str, adapter_rows: Tensor) -> Tensor:
-        """Returns the weight of each example's adapter, `(batch, ...)`.
+        """Returns the weight `name` of each example's adapter, `(batch, ...)`.
 
         Args:
             name: Name of the weight.

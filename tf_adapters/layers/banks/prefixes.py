@@ -34,7 +34,7 @@ class BankPrefix(BankLayer):
 
 
 class PrefixesSlot(Slot):
-    """Slot that puts prefixes before a text's keys and values.
+    """Slot that prepends prefixes to a text's keys, values and padding mask.
 
     Args:
         prefixes: List of `BankPrefix`es.

@@ -63,7 +63,7 @@ class SparseGating(Gating, abc.ABC):
     def take_weights(
         self, tensors: dict[str, np.ndarray], prefix: str
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Removes a gated layer's tensors; returns the gates and weights.
+        """Takes a layer's gates and gated weights out of the dict `tensors`.
 
         Args:
             tensors: Dict from name to array. It is changed in place.

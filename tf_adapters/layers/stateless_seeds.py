@@ -89,8 +89,9 @@ def pass_seed(run: int | Tensor, place: Tensor, step: Tensor) -> Tensor:
     """Returns the seed of a forward pass, an integer tensor of shape `(2,)`.
 
     The upper 16 bits of the first number hold the lower 16 bits of the run's
-    seed, and its lower 16 bits hold the place. The upper 22 bits of the second
-    number hold the step, and its lower 10 bits are for the draws of the pass.
+    seed, and its lower 16 bits hold four times the place. The upper 22 bits of
+    the second number hold the step, and its lower 10 bits are for the draws of
+    the pass.
     Runs with different seeds below 65,536 therefore have no draws in common. If
     a run's seed is larger, its upper 16 bits add an offset to the second
     number.

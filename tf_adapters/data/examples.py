@@ -51,7 +51,8 @@ class Examples:
     An example has its own loss: it is a text, all choices of a question, or a
     window of a long text. A row can give several examples, or none.
 
-    Lists can be ragged int32 tensors instead, see `pipeline.to_tensors`.
+    Each list of arrays can be a ragged int32 tensor instead; see
+    `pipeline.to_tensors`.
 
     Attributes:
         token_ids: List with an entry for each example: an int32 array
@@ -132,7 +133,7 @@ class Examples:
         return self.lengths * self.num_choices
 
     def count(self, indices: Any) -> int:
-        """Returns the number of loss terms of the examples at some indices.
+        """Returns the number of loss terms of the examples in `indices`.
 
         It is at least 1, so that the mean loss of a batch without terms is 0.
         """
@@ -188,7 +189,7 @@ def encode_windows(
     windows: "Windows",
     targets: np.ndarray | None = None,
 ) -> "Examples":
-    """Makes an example from the windows of each row's text.
+    """Makes one example of each row's text, cut into windows.
 
     Args:
         rows: List of dicts.

@@ -90,7 +90,11 @@ class TokenWeight(Float32Layer):
     def gated_weights(
         self, seeds: "StatelessSeeds | None" = None
     ) -> tuple[Tensor, Tensor]:
-        """Returns kernel and bias, multiplied by their gates, if any."""
+        """Returns the kernel and the bias, each weight times its gate.
+
+        If the layer has no gates, they are returned unchanged. `seeds` is as in
+        the layer's call.
+        """
         if self.gates is None:
             return self.kernel, self.bias
         gates = ops.cast(self.gates.call(seeds), self.kernel.dtype)

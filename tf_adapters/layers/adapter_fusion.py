@@ -33,12 +33,13 @@ class AdapterFusion(Float32Layer):
     bias, because it would cancel in the softmax.
 
     The layer never computes the vectors `z_n`. The logits are
-    `a_n . U_n^T g + b_n . g` with `g = K^T q`, and the sum is one product of
-    all `p_n a_n` with all `U_n`. Memory therefore grows with `N m` instead of
-    `N d`. In addition to the adapters, each token costs three products with
-    matrices of shape `(d, d)`, for any `N`. In training, the weights are
-    multiplied with each other first, and a token costs none of these products.
-    Evaluation in float32 does the same if there are more than `N m` tokens.
+    `a_n . U_n^T g + b_n . g` with `g = K^T q`, and the sum is one matrix
+    multiplication of all `p_n a_n` by all `U_n`. Memory therefore grows with
+    `N m` instead of `N d`. In addition to the adapters, each token is
+    multiplied by three matrices of shape `(d, d)`, for any `N`. In training,
+    the weight matrices are multiplied by each other first, so tokens are not
+    multiplied by these three. Evaluation in float32 does the same if there are
+    more than `N m` tokens.
 
     The adapters' weights are frozen. The fusion trains `3 d^2 + d` weights, or
     `2 d^2 + d` if `value` is `"static"`.
@@ -157,7 +158,7 @@ class AdapterFusion(Float32Layer):
         up_kernel: Tensor,
         up_bias: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Multiplies the tokens by each weight matrix in turn."""
+        """Computes `call` by multiplying tokens by each matrix in turn."""
         query = dense(inputs, self.query_kernel, self.query_bias)
         key_query = dense(query, ops.transpose(self.key_kernel))
         seen = dense(key_query, ops.transpose(up_kernel))
@@ -175,7 +176,7 @@ class AdapterFusion(Float32Layer):
         up_kernel: Tensor,
         up_bias: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Multiplies weights with each other, then the tokens by the result.
+        """Computes `call`, but first multiplies the weights by each other.
 
         The outputs equal those of `_tokens_first` up to rounding. Tokens are
         not multiplied by a matrix of shape `(d, d)`, but every call multiplies
@@ -194,7 +195,7 @@ class AdapterFusion(Float32Layer):
         return self._mix(activation, weights, up_kernel, up_bias), weights
 
     def _stacks(self, chosen: Tensor | None) -> Sequence[Tensor]:
-        """Returns the stacked weights of all or of the chosen adapters."""
+        """Returns the stacked weights of all adapters, or only of `chosen`."""
         stacks = (
             self.down_kernel,
             self.down_bias,
@@ -217,7 +218,10 @@ class AdapterFusion(Float32Layer):
     def _weights(
         self, activation: Tensor, seen: Tensor, biases: Tensor
     ) -> Tensor:
-        """Returns the weights `p`, from `a_n`, `U_n^T g` and `b_n . g`."""
+        """Returns the attention weights `p` of the adapters for each token.
+
+        The arguments are `a_n`, `U_n^T g` and `b_n . g` of all adapters.
+        """
         products = self._by_adapter(activation * seen)
         return softmax(ops.sum(products, axis=-1) + biases)
 
@@ -239,7 +243,7 @@ class AdapterFusion(Float32Layer):
         return ops.reshape(activation, shape)
 
     def pull_to_identity(self) -> Tensor:
-        """Returns the scalar `sum (V - I)^2`, which is 0 for a static value."""
+        """Returns `sum (V - I)^2` of the value matrix `V`; 0 if it is fixed."""
         if self.value == "static":
             return ops.zeros(())
         kernel = ops.convert_to_tensor(self.value_kernel, "float32")

@@ -24,8 +24,10 @@ def softmax(logits: Tensor) -> Tensor:
 class NoPositions:
     """Leaves attention unchanged, for encoders with position embeddings.
 
-    If an encoder handles positions in attention instead, it gives each of its
-    blocks a Keras layer with a method `relate`.
+    An encoder that handles positions in attention gives each of its blocks a
+    Keras layer instead. That layer also has a method `relate`, which takes the
+    projected queries and keys and returns changed ones, with a bias that is
+    added to the attention scores.
     """
 
     def relate(
@@ -35,7 +37,9 @@ class NoPositions:
         project: Callable[[str, Tensor], Tensor],
         drop: Callable[[Tensor], Tensor],
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Returns the query, key and bias for the attention scores.
+        """Returns `query` and `key` unchanged, and `None` as the bias.
+
+        Other classes return a changed query and key, and a bias.
 
         Args:
             query: `(batch, queries, width)`. Projections of the first tokens.
@@ -93,7 +97,7 @@ def attention_weights(
 
 
 def mix(weights: Tensor, value: Tensor) -> Tensor:
-    """Returns the weighted sums of the values, per head.
+    """Returns the sum of the values, weighted by each head's attention.
 
     Args:
         weights: `(batch, heads, queries, tokens)`.

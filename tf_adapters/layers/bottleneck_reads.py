@@ -13,7 +13,9 @@ Reads = typing.Literal["sublayer_output", "normed_output", "residual"]
 
 
 def read(name: str, x: Tensor, context: Context) -> Tensor:
-    """Returns the input of a bottleneck, of the shape of `x`.
+    """Returns the tensor `name`, which a bottleneck reads as its input.
+
+    It has the shape of `x`.
 
     Args:
         name: One of `Reads`.

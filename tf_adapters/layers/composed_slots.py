@@ -17,7 +17,8 @@ class StackSlot(SlotGivenLayers):
     """Slot that applies several slots in sequence.
 
     Args:
-        members: List of `Slot`s. Each returns `x'` and a dict of probes.
+        members: List of `Slot`s. Each returns a changed `x` and a dict of
+            probes, that is, of tensors to inspect.
         **kwargs: See `keras.layers.Layer`.
     """
 
@@ -47,7 +48,8 @@ class AverageSlot(StackSlot):
     """Slot that computes `own_weight x + sum_i w_i slot_i(x)`.
 
     Args:
-        members: List of `Slot`s. Each returns `x'` and a dict of probes.
+        members: List of `Slot`s. Each returns a changed `x` and a dict of
+            probes, which are dropped.
         weights_of_members: List with the weight `w_i` of each member.
         own_weight: Weight of `x` itself: the sum of the weights of adapters
             that have no slot at this place. Defaults to 0.
@@ -84,7 +86,10 @@ class AverageSlot(StackSlot):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class AverageOfProjections(AverageSlot):
-    """`AverageSlot` for a projection, whose slots do not return probes."""
+    """Computes the weighted sum of an `AverageSlot` for slots at a projection.
+
+    Such slots return only the projection's output, without probes.
+    """
 
     def call(
         self,

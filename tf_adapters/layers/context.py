@@ -17,7 +17,8 @@ class Context:
     Attributes:
         padding_mask: `(batch, tokens)`, 1 at tokens and 0 at padding.
         adapter_rows: `(batch, columns)` integers, the rows of each example's
-            adapter in the layers of a bank, see `layers.banks`. Or `None`.
+            adapter in the layers of a bank; see `layers.banks`. `None` if the
+            encoder is not in a bank.
         seeds: `StatelessSeeds` in training, else `None`.
         block_input: `(batch, tokens, width)`. Input of the block.
         residual: `(batch, tokens, width)`. Input of the sublayer.

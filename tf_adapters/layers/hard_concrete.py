@@ -120,7 +120,7 @@ class HardConcreteGates(Float32Layer):
         )
 
     def call(self, seeds: keras.random.SeedGenerator | None = None) -> Tensor:
-        """Returns the gates, of the layer's shape, in float32.
+        """Returns the gates' values, a float32 tensor of the layer's shape.
 
         Args:
             seeds: Generator to draw the gates, such as `StatelessSeeds`. If

@@ -69,7 +69,7 @@ class Mixout(Float32Layer):
         )
 
     def start_from(self, value: Tensor) -> None:
-        """Sets the initial value of the kernel, with which mixout mixes it."""
+        """Sets the initial value with which mixout mixes the kernel."""
         self.initial.assign(value)
 
     def call(
@@ -89,11 +89,11 @@ def mixout_pairs(
 ) -> list[tuple[keras.Variable, keras.layers.Layer]]:
     """Returns pairs of a kernel and its `Mixout`.
 
-    The list is empty if `rate` is 0. Otherwise it includes the head's kernels
-    that follow the head's dropouts.
+    The list is empty if `rate` is 0. Otherwise it also includes the kernels of
+    the model's head layer that follow a dropout.
 
     Args:
-        rate: Float in `[0, 1)`.
+        rate: Float in `[0, 1)`; see `Mixout`.
         kernels: List of pairs of a trained kernel that follows a dropout, and
             the number of its input axes.
         model: `AdapterModel`.

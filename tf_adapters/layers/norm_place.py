@@ -18,17 +18,20 @@ class PostNorm:
     hint = ""
 
     def read(self, h: Tensor, norm: Callable[[Tensor], Tensor]) -> Tensor:
-        """Returns the input of the sublayer, from the hidden states `h`."""
+        """Returns the input of the sublayer: `h` itself, without the norm."""
         return h
 
     def write(self, total: Tensor, norm: Callable[[Tensor], Tensor]) -> Tensor:
-        """Returns the new hidden states, from the sum of residual and slot."""
+        """Returns the new hidden states, `norm(total)`.
+
+        `total` is the sum of the residual and the slot's output.
+        """
         return norm(total)
 
     def for_slot(
         self, norm: Callable[[Tensor], Tensor]
     ) -> Callable[[Tensor], Tensor]:
-        """Returns the norm, because it follows the slot."""
+        """Returns `norm`, because this norm is applied after the slot."""
         return norm
 
 
@@ -45,15 +48,18 @@ class PreNorm:
     )
 
     def read(self, h: Tensor, norm: Callable[[Tensor], Tensor]) -> Tensor:
-        """Returns the input of the sublayer, from the hidden states `h`."""
+        """Returns the input of the sublayer, the normalized `norm(h)`."""
         return norm(h)
 
     def write(self, total: Tensor, norm: Callable[[Tensor], Tensor]) -> Tensor:
-        """Returns the new hidden states, from the sum of residual and slot."""
+        """Returns the new hidden states, `total`, without a norm.
+
+        `total` is the sum of the residual and the slot's output.
+        """
         return total
 
     def for_slot(self, norm: Callable[[Tensor], Tensor]) -> None:
-        """Returns `None`, because no norm follows the slot."""
+        """Returns `None`, because no norm is applied after the slot."""
         return None
 
 

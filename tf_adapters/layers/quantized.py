@@ -49,7 +49,7 @@ def kernel_of(layer: Any, inputs: int) -> Tensor:
 
 
 def embeddings_of(layer: Any) -> Tensor:
-    """Returns the table of an embedding layer, as floats.
+    """Returns the embedding matrix of a layer as floats.
 
     Args:
         layer: Built `keras.layers.Embedding`.
@@ -89,7 +89,10 @@ def look_up(layer: Any, ids: Tensor) -> Tensor:
 
 
 def _stored(layer: Any, name: str) -> keras.Variable:
-    """Returns the variable `name` of a layer, with packed int4 numbers."""
+    """Returns the variable called `name` of a layer, a packed int4 matrix.
+
+    Each byte of the variable holds two int4 numbers.
+    """
     return next(v for v in layer.weights if v.name == name)
 
 

@@ -26,7 +26,10 @@ _SEPARATOR = "--"
 
 
 def name_for(variable: keras.Variable) -> str:
-    """Returns the name for the layer that computes a variable's value."""
+    """Returns a name for the layer that computes a variable's value.
+
+    It is the variable's path, with each slash replaced by `--`.
+    """
     return variable.path.replace("/", _SEPARATOR)
 
 
@@ -52,18 +55,19 @@ class InnerScope(keras.StatelessScope):
 
 
 class Reparameterization(Float32Layer):
-    """Computes the values that a forward pass uses for stored variables.
+    """Computes values that replace stored variables in a forward pass.
 
     The layers of the encoder do not change. A forward pass runs in a scope in
     which Keras replaces a variable's value by the value computed here.
     Gradients flow through this computation to the stored weights.
 
-    A function is a layer that is called as `function.call(value, seeds)`, where
-    `value` is the variable's own value, and `seeds` is `StatelessSeeds` in
-    training and `None` otherwise. It returns a tensor of the same shape. In
-    evaluation, it must return `value` if its trained weights are zero. If it
-    has a true attribute `replaces_dropout`, it must always return `value` in
-    evaluation, and the model's dropout is disabled in training.
+    Here, a function is a layer that is called as `function.call(value, seeds)`,
+    where `value` is the variable's own value, and `seeds` is `StatelessSeeds`
+    in training and `None` otherwise. The function returns a tensor of the same
+    shape as `value`. In evaluation, it must return `value` if its trained
+    weights are zero. If it has a true attribute `replaces_dropout`, it must
+    always return `value` in evaluation, and the model's dropout is disabled in
+    training.
 
     Args:
         pairs: List of pairs of a variable and its function.
@@ -116,7 +120,7 @@ class Reparameterization(Float32Layer):
         ]
 
     def computed(self) -> list[keras.Variable]:
-        """Returns the variables whose values a function computes."""
+        """Returns the variables that have computed values in a forward pass."""
         return [variable for variable, _ in self._pairs()]
 
     def scope(
@@ -146,7 +150,7 @@ class Reparameterization(Float32Layer):
         )
 
     def fold(self) -> None:
-        """Writes the values that evaluation computes to the variables.
+        """Overwrites the variables with the values that evaluation computes.
 
         The weights of the functions and slots are set to zero, so a graph that
         was traced earlier does not add them a second time. Graphs that are
@@ -186,8 +190,8 @@ class Reparameterization(Float32Layer):
     def written(self) -> list[keras.Variable]:
         """Returns the variables that `fold` writes.
 
-        The variables and kernels to fold into come first, followed by the
-        weights of the functions and slots.
+        The encoder's variables come first, followed by the weights of the
+        functions and slots, which `fold` sets to zero.
         """
         pairs = [*self._active(in_training=False), *self._folds()]
         added = {id(v): v for _, layer in pairs for v in layer.weights}
@@ -195,7 +199,7 @@ class Reparameterization(Float32Layer):
 
     @contextlib.contextmanager
     def folded_meanwhile(self) -> Iterator[None]:
-        """Context manager that folds, and unfolds at the end of the block.
+        """Context manager that calls `fold` first, and `unfold` at the end.
 
         It has no effect if the weights are folded already.
         """

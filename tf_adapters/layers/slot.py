@@ -88,10 +88,12 @@ class Slot(Float32Layer):
         self.has_own_name = kwargs.get("name") is not None
 
     def bank_parts(self) -> "list[Part]":
-        """Returns the slot's weights as a list of `Part`s for a bank.
+        """Returns the slot's weights in the form in which a bank stores them.
 
-        In a bank, many adapters share a place; see `tf_adapters.layers.banks`.
-        Subclasses that do not override this method cannot be used in a bank.
+        A bank holds many adapters of one encoder; see
+        `tf_adapters.layers.banks`. The result is a list of `Part`s, each with
+        the weights for one layer of the bank. Slots of subclasses that do not
+        override this method cannot be used in a bank.
 
         Raises:
             UserError: If a bank cannot hold the slot. The message is the

@@ -28,8 +28,8 @@ class StatelessSeeds(keras.random.SeedGenerator):
 
     DRAWS_PER_PASS = 1 << 10
     PLACES = 1 << 16
-    # Draws that are kept free: for `of_step`, and because sequences start at up
-    # to `seed + 2`.
+    # Number of draws that are reserved: for `of_step`, and because sequences
+    # start at up to `seed + 2`.
     _RESERVED = 3
 
     def __init__(self, seed: Tensor) -> None:
@@ -53,7 +53,8 @@ class StatelessSeeds(keras.random.SeedGenerator):
         return seed
 
     def _drawn_seed(self) -> Tensor:
-        # The seed before the first draw's, which has no other use.
+        # `seed - (0, 1)` precedes the seed of the first draw. No other draw
+        # uses it.
         before = StatelessSeeds(self.seed - self._pair(0, 1))
         drawn = keras.random.randint((2,), 0, 2**31 - 1, seed=before)
         return ops.cast(drawn, self.seed.dtype)
@@ -74,8 +75,9 @@ class StatelessSeeds(keras.random.SeedGenerator):
         return StatelessSeeds(self.seed - place + last)
 
 
-# Maximum number of replicas times parts of a batch. Each place takes four
-# numbers; the sequences of a pass use three of them.
+# The maximum number of places. A place is one part of a replica's batch. Each
+# place has four consecutive numbers, of which the sequences of a forward pass
+# use three.
 MAX_PLACES = StatelessSeeds.PLACES // 4
 MAX_SEED = 2**32 - 1
 # 2**32 divided by the square of the golden ratio, so its first multiples are
@@ -86,10 +88,13 @@ _FAR = 1_640_531_527
 def pass_seed(run: int | Tensor, place: Tensor, step: Tensor) -> Tensor:
     """Returns the seed of a forward pass, an integer tensor of shape `(2,)`.
 
-    The first number has 16 bits for the run's seed and 16 bits for the place.
-    The second number has 22 bits for the step and 10 bits for the draws. Runs
-    with different seeds below 65,536 therefore have no draws in common. The
-    upper 16 bits of a larger seed add an offset to the second number.
+    The upper 16 bits of the first number hold the lower 16 bits of the run's
+    seed, and its lower 16 bits hold four times the place. The upper 22 bits of
+    the second number hold the step, and its lower 10 bits are for the draws of
+    the pass.
+    Runs with different seeds below 65,536 therefore have no draws in common. If
+    a run's seed is larger, its upper 16 bits add an offset to the second
+    number.
 
     Args:
         run: Seed of the run, an integer or integer tensor from 0 to `MAX_SEED`.

@@ -135,9 +135,10 @@ class AdapterBias(Method):
         )
 
     def report(self, model: Any) -> dict[str, Any]:
-        """Returns the shares of open gates, as in table 7, in a dict by name.
+        """Returns a dict with the number of gates and the shares of open ones.
 
-        Each share comes with its value for untrained gates (`..._at_start`).
+        The shares are those of table 7. Each share is followed by the value
+        that it has for untrained gates (`..._at_start`).
         The expected share starts at 0.83, so a result of "83 % remain" means
         that training closed no gates. If there are no gates, the dict is empty.
         """
@@ -255,9 +256,10 @@ class Shift(SlotGivenLayers):
         return x + weight * vector, {"alpha": weight}
 
     def bank_parts(self) -> list[Part]:
-        """Returns `v` and the weights of `alpha` as a `Part` of a bank.
+        """Returns `v` and the weights of `alpha` as a bank stores them.
 
-        If `alpha` is `None`, its weights are a kernel of zeros and a bias of 1.
+        The result is a list of one `Part`. If `alpha` is `None`, its weights
+        are a kernel of zeros and a bias of 1.
         """
         vector, reads = self.vector.call(), self.alpha_input
         if self.alpha is None:

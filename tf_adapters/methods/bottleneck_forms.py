@@ -267,7 +267,9 @@ class FormSlot(SlotOfLayers):
         return layer_norm(x, *self.norms[place], 1e-5)
 
     def bank_parts(self) -> list[Part]:
-        """Returns the bottleneck, with the scaling applied, as a bank's `Part`.
+        """Returns the bottleneck as a bank stores it, a list of one `Part`.
+
+        The scaling is multiplied into the up kernel and bias.
 
         Raises:
             UserError: If the form is not a usual bottleneck that is added to

@@ -45,8 +45,8 @@ class Compacter(Method):
         reduction_factor: Ratio `d / m`. Defaults to 32 if `units` is not set
             either, as in the `adapters` library.
         activation: Activation of the bottlenecks; GELU in that library.
-        order: Order `n`, which must divide `d` and `m`; 4 in the paper and that
-            library.
+        order: Order `n`, the number of Kronecker products in a kernel. It must
+            divide `d` and `m`; 4 in the paper and that library.
         rank: Rank of `s_i t_i`; 1 in the paper and that library.
         leave_out: Indices of blocks without adapters.
 
@@ -133,15 +133,15 @@ class KroneckerFactors(Float32Layer):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class CompacterSlot(SlotGivenLayers):
-    """Slot that computes `x + W_up f(W_down read + b_down) + b_up`.
+    """Slot that computes `x + W_up f(W_down z + b_down) + b_up`.
 
-    `read` is the input that the argument `reads` selects. Both kernels are sums
-    of Kronecker products.
+    `z` is the input that the argument `reads` selects. `W_down` and `W_up` are
+    each a sum of `n` Kronecker products, as `KroneckerFactors` computes them.
 
     Args:
         factors: `KroneckerFactors`, shared by all slots.
         reads: Input of the bottleneck, one of `bottleneck_reads.Reads`.
-        units: Integer. Bottleneck width `m`, a multiple of the order.
+        units: Integer. Bottleneck width `m`, a multiple of `n`.
         activation: Name of `f`.
         rank: Integer. Rank of the second factor of each Kronecker product.
             Defaults to 1.
@@ -206,7 +206,10 @@ class CompacterSlot(SlotGivenLayers):
         return x + dense(hidden, kernel, self.up_bias), {}
 
     def bank_parts(self) -> list[Part]:
-        """Returns the bottleneck, with its full kernels, as a bank's `Part`."""
+        """Returns the bottleneck as a bank stores it, a list of one `Part`.
+
+        Its kernels are the full matrices, not their factors.
+        """
         kernel = self.factors.kernel
         arrays = {
             "down_kernel": kernel(self.down_left, self.down_right),

@@ -120,7 +120,10 @@ class DiffPruning(Method):
         )
 
     def report(self, model: Any) -> dict[str, Any]:
-        """Returns a dict with the number and share of changed weights."""
+        """Returns a dict with the number and share of changed encoder weights.
+
+        `weights_of_encoder` is the number of all weights that can change.
+        """
         changes = difference_gating.all_changes(model)
         differ = int(np.count_nonzero(changes))
         return {
@@ -131,7 +134,7 @@ class DiffPruning(Method):
 
     @property
     def gating(self) -> difference_gating.DifferenceGating:
-        """The `Gating` that prunes the difference and stores the remainder."""
+        """The `Gating` that prunes the difference and stores kept elements."""
         return difference_gating.DifferenceGating(self)
 
 

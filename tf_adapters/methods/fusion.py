@@ -116,9 +116,10 @@ class Fusion(Method):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class FusionSlot(SlotOfLayers):
-    """Slot that computes `x + sum_n p_n V z_n`; member `n` computes `z_n`.
+    """Slot that computes `x + sum_n p_n V z_n`.
 
-    The slot reports the attention weights `p` as a probe.
+    `z_n` is the output of member `n`, `p_n` is its attention weight, and `V` is
+    a trained matrix or the identity. The slot reports `p` as a probe.
 
     Args:
         reads: Input of the members and the query, one of
@@ -172,7 +173,10 @@ class FusionSlot(SlotOfLayers):
         return x + fused, {"fusion_weights": weights}
 
     def _draw(self, seeds: "StatelessSeeds") -> Tensor:
-        """Draws the indices of `subset` members; all slots draw the same."""
+        """Returns the indices of `subset` random members.
+
+        All slots draw the same members in a step.
+        """
         order = keras.random.uniform(
             (self.fusion.num_adapters,), seed=seeds.of_step()
         )

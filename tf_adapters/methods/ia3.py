@@ -109,5 +109,5 @@ class Rescale(Slot):
         return project(x) * vector
 
     def bank_parts(self) -> list[Part]:
-        """Returns the vector `l` as a `Part` of a bank."""
+        """Returns the vector `l` as a bank stores it, a list of one `Part`."""
         return [BankRescale.part({"vector": self.vector}, side=self.side)]

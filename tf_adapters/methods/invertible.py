@@ -48,7 +48,7 @@ class Invertible(Method):
         check_reduction_factor(self.reduction_factor)
 
     def make_embedding_slots(self, shape: EncoderShape) -> dict[str, Slot]:
-        """Returns a dict from the place `"embeddings"` to the slot."""
+        """Returns a dict with the slot, whose place is `"embeddings"`."""
         units = max(1, int(shape.width // 2 // self.reduction_factor))
         return {
             "embeddings": Coupling(units, self.activation, name="invertible")

@@ -191,7 +191,9 @@ class LoRAUpdate(Slot):
         return dense(factor * down, self.up_kernel)
 
     def bank_parts(self) -> list[Part]:
-        """Returns `A` and `(alpha / rank) B` as a `Part` of a bank.
+        """Returns `A` and `(alpha / rank) B` as a bank stores them.
+
+        The result is a list of one `Part`.
 
         Raises:
             UserError: If a gate replaces `alpha / rank`.

@@ -187,9 +187,9 @@ class Method:
         return 0.0
 
     def report(self, model: Any) -> dict[str, Any]:
-        """Returns numbers that describe a trained model, a dict by name.
+        """Returns a dict of named numbers that describe a trained model.
 
-        They become part of the run's result.
+        The numbers become part of the run's result.
         """
         return {}
 

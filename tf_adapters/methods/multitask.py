@@ -45,7 +45,7 @@ class MultiTask(Method):
     )
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns the slots of the method `adapter` for the blocks.
+        """Returns the slots that the method `adapter` makes for the blocks.
 
         Raises:
             UserError: If `adapter` itself uses several adapters or tasks.
@@ -60,7 +60,7 @@ class MultiTask(Method):
         return self.adapter.make_slots(shape)
 
     def make_embedding_slots(self, shape: EncoderShape) -> dict[str, Slot]:
-        """Returns the slots of the method `adapter` for the embeddings."""
+        """Returns the slots that `adapter` makes for the embeddings."""
         return self.adapter.make_embedding_slots(shape)
 
     @property
@@ -97,11 +97,17 @@ class MultiTask(Method):
     def reparameterize(
         self, model: Any
     ) -> "list[tuple[keras.Variable, keras.layers.Layer]]":
-        """Returns the (variable, layer) pairs of the method `adapter`."""
+        """Returns pairs of a variable and the layer that replaces it.
+
+        The pairs are those of the method `adapter`.
+        """
         return self.adapter.reparameterize(model)
 
     def folds(self, model: Any) -> "list[tuple[keras.Variable, Slot]]":
-        """Returns the (kernel, slot) pairs of the method `adapter`."""
+        """Returns pairs of a kernel and the slot that can be folded into it.
+
+        The pairs are those of the method `adapter`.
+        """
         return self.adapter.folds(model)
 
     def penalty(self, model: Any) -> Tensor:

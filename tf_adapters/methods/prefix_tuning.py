@@ -232,7 +232,9 @@ class Prefix(SlotGivenLayers):
         return keys, ops.concatenate([added[1], values], axis=1), mask
 
     def bank_parts(self) -> list[Part]:
-        """Returns the prefix's keys and values as a `Part` of a bank.
+        """Returns the prefix's keys and values as a bank stores them.
+
+        The result is a list of one `Part`.
 
         Raises:
             UserError: If a gate multiplies the keys and values.

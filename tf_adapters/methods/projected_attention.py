@@ -145,13 +145,13 @@ class Projections(Bottleneck):
         super().__init__(units, "linear", "normal", init_stddev, **kwargs)
 
     def down(self, x: Tensor) -> Tensor:
-        """Projects `(..., d)` to `(..., m)`."""
+        """Projects vectors of width `d` to the small width `m`."""
         return dense(x, self.down_kernel, self.down_bias)
 
     def up(
         self, x: Tensor, activation: Callable[[Tensor], Tensor] | None = None
     ) -> Tensor:
-        """Projects `(..., m)` to `(..., d)`, then applies `activation`."""
+        """Projects vectors of width `m` to width `d`; applies `activation`."""
         return dense(x, self.up_kernel, self.up_bias, activation)
 
 

@@ -67,7 +67,10 @@ class PromptTuning(Method):
             )
 
     def make_embedding_slots(self, shape: EncoderShape) -> dict[str, Slot]:
-        """Returns a dict from the place that `form` selects to the slot."""
+        """Returns a dict with the prompt's slot, keyed by its place.
+
+        `form` selects the place, `"embeddings"` or `"word_embeddings"`.
+        """
         of_words = self.form == "peft"
         place = "word_embeddings" if of_words else "embeddings"
         return {

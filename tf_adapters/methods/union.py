@@ -65,7 +65,7 @@ class Union(Method):
 
     @property
     def position_offset(self) -> int:
-        """The number of positions by which all parts shift the text."""
+        """The total number of positions by which the parts shift the text."""
         return sum(part.position_offset for part in self.parts)
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
@@ -77,7 +77,7 @@ class Union(Method):
         ]
 
     def make_embedding_slots(self, shape: EncoderShape) -> dict[str, Slot]:
-        """Returns all parts' slots at the embeddings in one dict."""
+        """Returns the slots of all parts at the embeddings, keyed by place."""
         return _joined(*(p.make_embedding_slots(shape) for p in self.parts))
 
     def trainable_encoder_variables(
@@ -90,15 +90,21 @@ class Union(Method):
     def reparameterize(
         self, model: Any
     ) -> "list[tuple[keras.Variable, keras.layers.Layer]]":
-        """Returns the (variable, layer) pairs of all parts in one list."""
+        """Returns pairs of a variable and the layer that replaces it.
+
+        The list has the pairs of all parts.
+        """
         return self._of_all("reparameterize", model)
 
     def folds(self, model: Any) -> "list[tuple[keras.Variable, Slot]]":
-        """Returns the (kernel, slot) pairs of all parts in one list."""
+        """Returns pairs of a kernel and the slot that can be folded into it.
+
+        The list has the pairs of all parts.
+        """
         return self._of_all("folds", model)
 
     def report(self, model: Any) -> dict[str, Any]:
-        """Returns the reports of all parts in one dict."""
+        """Returns the numbers that the parts report, all in one dict."""
         reports = (part.report(model) for part in self.parts)
         return {
             key: value for report in reports for key, value in report.items()
@@ -106,7 +112,7 @@ class Union(Method):
 
     @property
     def gating(self) -> "UnionGating":
-        """The `Gating` that combines those of all parts."""
+        """A `Gating` that combines the `Gating`s of all parts."""
         return UnionGating([part.gating for part in self.parts])
 
     def penalty(self, model: Any) -> Tensor:

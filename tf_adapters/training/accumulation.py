@@ -1,4 +1,4 @@
-"""Gradient accumulation: computes the gradients of a batch part by part."""
+"""Gradient accumulation: sums the gradients of a batch's micro-batches."""
 
 from collections.abc import Callable
 
@@ -11,19 +11,19 @@ def accumulate(
     parts: int,
     shapes: list[tuple[int, ...]],
 ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-    """Returns the loss and the gradients of a batch, computed part by part.
+    """Returns the loss and the gradients of a batch, summed over micro-batches.
 
-    The losses and the gradients of the parts are added up, so memory holds the
-    activations of only one part at a time. The weights of the examples in
-    `features` are relative to the whole batch, so the sums are its loss and
-    gradients.
+    A batch is divided into equal parts, called micro-batches, and memory holds
+    the activations of only one part at a time. The weights of the examples in
+    `features` are relative to the whole batch, so the sums over the parts are
+    the loss and the gradients of the batch.
 
     Args:
         gradients: Function of a part's features and its number, an integer
             tensor. Returns the loss and a list of gradients.
         features: Dict of tensors whose first axis is the batch.
-        parts: Integer. Number of parts of equal size. If the batch cannot be
-            divided evenly, the end is padded.
+        parts: Integer. Number of micro-batches. If the batch cannot be divided
+            evenly, the end is padded.
         shapes: Shape of each gradient.
     """
     if parts == 1:
@@ -49,10 +49,11 @@ def accumulate(
 
 
 def _in_parts(name: str, value: tf.Tensor, parts: int) -> tf.Tensor:
-    """Splits a feature into parts: `(batch, ...)` to `(parts, rows, ...)`.
+    """Reshapes the feature `name`: `(batch, ...)` to `(parts, rows, ...)`.
 
-    The last rows are padded with copies of the first row, whose weight is 0.
-    Unlike empty inputs, a real text does not give infinite values.
+    Copies of the first row are added at the end as padding. In the feature
+    `"weights"`, the padding is 0. Unlike empty inputs, a real text does not
+    give infinite values.
     """
     rows = value.shape[0]
     rows = tf.shape(value)[0] if rows is None else rows

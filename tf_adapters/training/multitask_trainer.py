@@ -82,9 +82,9 @@ class MultiTaskTrainer:
             trainer.use_optimizer(self.optimizer)
 
     def kind(self, examples: Mixture, batch: Batch) -> tuple[str, int | None]:
-        """Returns the task of a batch, and the key from its trainer's `kind`.
+        """Returns a key: a batch's task, and the key from its trainer's `kind`.
 
-        Batches with the same result can share a device call.
+        Batches with equal keys can be trained on in one device call.
         """
         task, own = examples.locate(batch)
         return task, self.trainers[task].kind(examples.tasks[task], own)
@@ -136,8 +136,8 @@ class MultiTaskTrainer:
     ) -> tuple[dict[str, float], dict[str, Any]]:
         """Returns the metrics of `evaluate`, and predictions by task.
 
-        The predictions are a dict from the name of a task to what its trainer's
-        `judge` returned.
+        The predictions are a dict from the name of a task to the predictions
+        that its trainer's `judge` returned.
         """
         values, first, compared = {}, [], {}
         for task, trainer in self.trainers.items():

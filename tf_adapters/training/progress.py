@@ -57,7 +57,7 @@ class Progress:
 
     @property
     def best_record(self) -> dict[str, Any]:
-        """The validation record of the kept weights."""
+        """The record in `history` of the validation whose weights are kept."""
         best: Any = self.best
         return self.history[best]
 
@@ -80,9 +80,10 @@ class Progress:
         }
 
     def _speed(self, examples: int) -> float:
-        """Returns examples per second, given the number of examples.
+        """Returns the speed of training, in examples per second.
 
-        Steps that built a graph are left out, unless there are no others.
+        `examples` is the number of examples seen so far. Steps that built a
+        graph are left out, unless there are no others.
         """
         timed = examples - self.building_examples
         if not timed:
@@ -104,7 +105,7 @@ class Progress:
         return before == 0 or passed > before // _STEPS_BETWEEN_CHECKS
 
     def check(self, trainer: "TrainerProtocol") -> float:
-        """Checks the steps in `pending`, and returns their mean loss.
+        """Checks all steps since the last check, and returns their mean loss.
 
         Raises:
             NonFiniteError: If a loss or a gradient is not finite.

@@ -35,7 +35,7 @@ class TrainStep:
 
     Raises:
         ConfigError: If `train.accumulation_steps` is so large that several
-            parts of a batch would have the same dropout seed.
+            micro-batches of a batch would have the same dropout seed.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class TrainStep:
     def on_replicas(
         self, features: dict[str, Any]
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Trains on one batch; returns its loss and gradient norms.
+        """Trains on one batch; returns the loss and the gradient norms.
 
         Args:
             features: Features of a batch from a distributed iterator.
@@ -182,7 +182,7 @@ class TrainStep:
         number: int | tf.Tensor,
         replica: tf.distribute.ReplicaContext,
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """Returns loss and gradients for one part of a replica's batch."""
+        """Returns loss and gradients of micro-batch `number` of a replica."""
         values = [variable.value for variable in self.variables]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(values)
@@ -201,7 +201,7 @@ class TrainStep:
     def dropout_seed(
         self, replica: tf.distribute.ReplicaContext, number: int | tf.Tensor = 0
     ) -> tf.Tensor:
-        """Returns the current step's dropout seed for a replica and a part."""
+        """Returns the dropout seed of micro-batch `number` of a replica."""
         steps: Any = self.optimizer.iterations
         step = tf.cast(steps.value, tf.int64)
         place = tf.cast(replica.replica_id_in_sync_group, tf.int64)
@@ -215,7 +215,7 @@ class TrainStep:
         number: int | tf.Tensor,
         replica: tf.distribute.ReplicaContext,
     ) -> tf.Tensor:
-        """Returns the loss of one part of a replica's batch.
+        """Returns the loss of micro-batch `number` of a replica.
 
         Summed over parts and replicas, it is the mean loss plus the penalty.
         """
@@ -230,7 +230,11 @@ class TrainStep:
 
 
 def _check_places(parts: int, strategy: tf.distribute.Strategy) -> None:
-    """Raises a `ConfigError` if there are too many parts for dropout seeds."""
+    """Raises a `ConfigError` if there are more micro-batches than seeds.
+
+    `parts` is the number of micro-batches of each replica. Each needs its own
+    dropout seed.
+    """
     replicas = strategy.num_replicas_in_sync
     most = stateless_seeds.MAX_PLACES // replicas
     if parts > most:

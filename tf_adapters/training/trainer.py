@@ -162,7 +162,7 @@ class Trainer:
         return self.model(inputs, training=False)
 
     def _evaluation_plans(self, examples: Examples) -> list[list[Batch]]:
-        """Returns the batches to evaluate on, in lists of equal shapes."""
+        """Plans the evaluation batches; each list has batches of one shape."""
         plan = batch_plan.plan_evaluation(
             examples.lengths,
             self.settings.eval_batch_size,
@@ -267,9 +267,9 @@ class Trainer:
         )
 
     def kind(self, examples: Examples | None, batch: Batch) -> int | None:
-        """Returns the padded length of a batch if it has a fixed size.
+        """Returns a batch's padded length if its size is fixed, else `None`.
 
-        Batches with the same result can share a device call.
+        Batches with equal results can be trained on in one device call.
         """
         return batch.length if batch.size else None
 
@@ -285,7 +285,10 @@ class Trainer:
         self.use_optimizer(optimizer)
 
     def use_optimizer(self, optimizer: AdamWOfSums) -> None:
-        """Sets the optimizer, which may hold other variables, too."""
+        """Sets the optimizer and creates the train step.
+
+        The optimizer may also hold the variables of other models.
+        """
         self.optimizer = optimizer
         self.step = TrainStep(
             self.model,

@@ -72,5 +72,5 @@ class TrainerProtocol(Protocol):
         ...
 
     def judge(self, examples: Any) -> tuple[dict[str, float], dict[str, Any]]:
-        """Returns a dict of metrics, and a dict with the predictions."""
+        """Evaluates the model; returns dicts of metrics and of predictions."""
         ...

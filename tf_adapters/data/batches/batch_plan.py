@@ -114,7 +114,10 @@ def _bucket(length: Any, fixed_lengths: Sequence[int]) -> Any:
 def _in_buckets(
     order: Any, lengths: Any, batch_size: int, fixed_lengths: Sequence[int]
 ) -> "list[list[Batch]]":
-    """Returns one list of batches for each of the fixed lengths."""
+    """Returns one list of batches for each of the fixed lengths.
+
+    Examples are in the list of the smallest fixed length that they fit into.
+    """
     buckets = np.searchsorted(fixed_lengths, lengths[order])
     return [
         [
@@ -128,7 +131,10 @@ def _in_buckets(
 def _in_random_runs(
     lists: Any, size: Any, generator: np.random.Generator
 ) -> list[Any]:
-    """Cuts each list into runs of up to `size` batches; shuffles the runs."""
+    """Cuts each list of batches into runs, and shuffles the runs.
+
+    A run has up to `size` batches. Returns the batches of all runs in one list.
+    """
     runs = [
         batches[i : i + size]
         for batches in lists

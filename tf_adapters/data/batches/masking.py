@@ -81,15 +81,15 @@ def _is_special(ids: Any, masking: "Masking") -> Any:
 
 
 def _order(may: "tf.Tensor", scores: Any) -> Any:
-    """Sorts each row's token indices: those that may be masked, then others.
+    """Returns the sorted token indices of each row.
 
-    The tokens that may be masked are sorted by score.
+    Tokens that may be masked come first, sorted by score; then all others.
     """
     return tf.argsort(tf.where(may, scores, 2.0), axis=1, stable=True)
 
 
 def _words(masking: "Masking", ids: Any, may: "tf.Tensor") -> Any:
-    """Numbers the words of each row; returns each token's word number."""
+    """Returns the number of each token's word, counted from 0 in each row."""
     # A token after a special token begins a word, even if marked otherwise.
     after = tf.pad(may[:, :-1], [[0, 0], [1, 0]])
     goes_on = tf.gather(tf.constant(masking.continues), ids) & may & after
@@ -140,8 +140,9 @@ def _word_sizes(words: Any) -> tuple[Any, Any]:
 
 
 def _fitting(lengths: Any, to_come: Any, may: "tf.Tensor", counts: Any) -> Any:
-    """Returns a boolean mask of the tokens of all words that fit.
+    """Returns a boolean mask of the tokens of all words that can be chosen.
 
+    Words are tried in order and chosen if they fit into the row's `counts`.
     Each round finds the first word that does not fit, and drops it and all
     later words that are longer than the remaining room. After a few rounds
     all remaining words fit.
@@ -172,10 +173,11 @@ def _fitting(lengths: Any, to_come: Any, may: "tf.Tensor", counts: Any) -> Any:
 
 
 def _behind(masking: "Masking", there: Any, kind: Any, which: Any) -> Any:
-    """Returns the mask token, a random token or `there` for each chosen token.
+    """Returns the ids that replace the chosen tokens.
 
-    `there` are the original tokens. `kind` and `which` are random numbers from
-    0 to 1: `kind` selects one of the three, and `which` the random token.
+    An id is the mask token, a random token, or the original token in `there`.
+    `kind` and `which` are random numbers from 0 to 1: `kind` selects one of
+    these three, and `which` selects the random token.
     """
     random = tf.cast(which * masking.vocabulary_size, there.dtype)
     other = tf.where(kind < _MASKED_OR_RANDOM, random, there)
@@ -203,7 +205,10 @@ class Draw:
     size: tf.Tensor
 
     def uniform(self, seed: int, length: Any, count: Any) -> Any:
-        """Returns random numbers in [0, 1), `(size, length, count)`."""
+        """Returns random numbers in [0, 1) for this replica's rows.
+
+        The shape is `(size, length, count)`: `count` numbers for each token.
+        """
         numbers = tf.random.stateless_uniform(
             [self.rows, length, count],
             # The trainer's seeds for dropout use the lower 32,768 values.

@@ -68,7 +68,10 @@ class Mixture:
         return np.cumsum(self.sizes) - self.sizes
 
     def locate(self, batch: "Batch") -> "tuple[str, Batch]":
-        """Returns a batch's task, and the batch with indices into the task."""
+        """Returns the name of a batch's task, and a copy of the batch.
+
+        The indices in the copy refer to the task's own `Examples`.
+        """
         number = int(
             np.searchsorted(self.starts, batch.indices[0], side="right") - 1
         )
@@ -143,7 +146,7 @@ def plan_mixture(
 def _draw(
     sizes: Any, sampling: str, settings: Any, seed: int, epoch: int
 ) -> np.ndarray:
-    """Returns the task index of each batch in an epoch."""
+    """Draws a task for each batch of an epoch, and returns their indices."""
     batches = sum(math.ceil(size / settings.batch_size) for size in sizes)
     shares = probabilities(sizes, sampling, epoch, settings.epochs)
     # This differs from the seed that orders the examples of this epoch.

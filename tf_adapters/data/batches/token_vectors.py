@@ -48,8 +48,8 @@ class TokenVectors:
             self._rows = np.empty(shape, self.dtype)
             return
         with tempfile.TemporaryFile(dir=folder) as file:
-            # Reserve all of it: a disk that gets full would end the process
-            # when it writes to the memory of the map.
+            # Reserve the whole file: if the disk were full later, writing to
+            # the memory-mapped file would end the process.
             size = num_bytes(shape[0], width, dtype)
             os.posix_fallocate(file.fileno(), 0, size)
             self._rows = np.memmap(file, self.dtype, "r+", shape=shape)

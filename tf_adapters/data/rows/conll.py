@@ -46,11 +46,11 @@ def parse_conllu(lines: Iterable[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def parse_columns(lines: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-    """Parses columns with the word first and the tag last, or words alone.
+    """Parses lines whose first column is a word and whose last is its tag.
 
-    Columns are separated by tabs, or by spaces if the line has no tab. An empty
-    line ends a sentence. "-DOCSTART-" lines are skipped (Tjong Kim Sang and De
-    Meulder 2003).
+    Lines can also have the word alone. Columns are separated by tabs, or by
+    spaces if the line has no tab. An empty line ends a sentence. "-DOCSTART-"
+    lines are skipped (Tjong Kim Sang and De Meulder 2003).
 
     Args:
         lines: Pairs of line number and text.
@@ -78,7 +78,11 @@ def parse_columns(lines: Iterable[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def _sentence(words: Any) -> list[Any]:
-    """Returns a list with the row of a sentence, empty if it has no words."""
+    """Returns a list with one row for a sentence, or with none if it is empty.
+
+    `words` are triples of a line number, a word, and a tag or `None`. The row
+    is a pair of the first line number and a dict with `tokens` and `tags`.
+    """
     if not words:
         return []
     numbers, forms, tags = zip(*words, strict=True)

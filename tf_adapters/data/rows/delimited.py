@@ -92,7 +92,10 @@ def _can_decode(line: Any, encoding: str) -> bool:
 
 
 def _delimiter(header: Any) -> str:
-    """Returns a comma, unless the header has another delimiter and no comma."""
+    """Detects the delimiter of a CSV file from its header line.
+
+    It is a comma, unless the header has no comma but a semicolon or a tab.
+    """
     if "," in header:
         return ","
     return next((mark for mark in _OTHERS if mark in header), ",")
@@ -101,8 +104,9 @@ def _delimiter(header: Any) -> str:
 def parse_csv(
     lines: Iterable[Any], problems: list[tuple[int, str]], delimiter: str = ","
 ) -> Iterator[tuple[Any, Any]]:
-    """Yields pairs of line number and record; quoted fields can span lines.
+    """Parses CSV and yields pairs of a line number and a list of fields.
 
+    `lines` are pairs of line number and text. A quoted field can span lines.
     Malformed records are skipped and added to `problems`.
     """
     numbers = []
@@ -135,7 +139,11 @@ def _next_record(reader: Any) -> Any:
 
 
 def parse_tsv(lines: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-    """Splits lines at tabs. As in GLUE, quotes are ordinary characters."""
+    """Parses TSV and yields pairs of a line number and a list of fields.
+
+    `lines` are pairs of line number and text. Quotes are ordinary characters,
+    as in GLUE.
+    """
     return (
         (number, line.split("\t") if line else []) for number, line in lines
     )

@@ -30,7 +30,7 @@ def glue_names(task: Task, split: str) -> list[str]:
 
 
 def _stems(task: Task, split: str) -> dict[str, Any]:
-    """Returns the possible names of a split's file, without the suffix.
+    """Returns a split's possible file names without suffix, as keys of a dict.
 
     A file has the name of the split, or the split's name in TensorFlow
     Datasets. Both names can have `dev` in place of `validation`.
@@ -47,7 +47,7 @@ def _stems(task: Task, split: str) -> dict[str, Any]:
 
 
 def glue_folder(task: Task, data_dir: Any) -> Path | None:
-    """Returns a task's folder in GLUE's download, or `None`."""
+    """Returns a task's folder in GLUE's download; `None` if it is missing."""
     folder = Path(data_dir) / task.glue.folder if task.glue else None
     return folder if folder and folder.is_dir() else None
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from tf_adapters.tasks.task import Task
 
 
-# Exported taggers split at these too. Words can contain other Unicode spaces.
+# The spaces that separate words. Exported taggers split at the same ones. Words
+# can contain other Unicode spaces.
 _BLANKS = re.compile(r"[ \t\n\r\f\v]+")
 
 # CoNLL-U's mark for no tag.

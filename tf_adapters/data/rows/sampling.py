@@ -123,7 +123,10 @@ def low_resource_split(
 
 
 def fingerprints(rows: Any) -> dict[Any, str]:
-    """Returns a dict from split to the fingerprint of its rows."""
+    """Returns a dict from split to the SHA-256 of its rows.
+
+    `rows` is a dict from split to rows; see `fingerprint`.
+    """
     return {split: fingerprint(values) for split, values in rows.items()}
 
 
@@ -141,7 +144,10 @@ def fingerprint(rows: Any) -> str:
 
 
 def _draw(rows: Any, sizes: Any, seed: int) -> list[Any]:
-    """Draws disjoint lists of rows, each in the order of `rows`."""
+    """Draws one random list of rows for each size in `sizes`.
+
+    The lists are disjoint, and each keeps the order of `rows`.
+    """
     indices = random.Random(seed).sample(range(len(rows)), sum(sizes))
     drawn, start = [], 0
     for size in sizes:

@@ -160,9 +160,9 @@ def _in_folder(
 def _prepared(
     task: Task, split: str, data_dir: "str | os.PathLike[str] | None"
 ) -> "Source":
-    """Returns the `Source` of a split in a folder of TensorFlow Datasets.
+    """Returns the `Source` of a split that is prepared in `data_dir`.
 
-    Nothing is downloaded.
+    Such a folder has the layout of TensorFlow Datasets. Nothing is downloaded.
     """
     prepared = tfds_rows.find_prepared(task, data_dir)
     if prepared is None or split not in task.all_splits:
@@ -175,7 +175,7 @@ def _prepared(
 
 
 def _in_tfds(task: Task, split: str) -> "Source":
-    """Returns the `Source` of a split in TensorFlow Datasets' own folder.
+    """Returns the `Source` of a split in TensorFlow Datasets' default folder.
 
     If the data are not prepared there, reading them downloads them.
     """

@@ -148,7 +148,7 @@ def _warn_of_untrained(rows: Any, split: str, task: Task) -> None:
 
 
 def _count_classes(rows: Any) -> Any:
-    """Returns a counter of the class ids of rows, or of words."""
+    """Returns a `Counter` of the class ids that are labels of rows or words."""
     labels = [row["label"] for row in rows]
     return collections.Counter(
         label

@@ -66,7 +66,10 @@ def parse_answers(value: Any) -> list[dict[str, Any]] | None:
 
 
 def _one_by_one(texts: Any, starts: Any) -> list[dict[str, Any]]:
-    """Combines a list of texts and a list of starts to a list of answers."""
+    """Combines lists of texts and start positions into a list of answers.
+
+    Each answer is a dict with `text` and `answer_start`.
+    """
     are_lists = isinstance(texts, list) and isinstance(starts, list)
     if not are_lists or len(texts) != len(starts):
         raise UserError(

@@ -160,9 +160,10 @@ def _check_whole(numbers: Any, counts: Any, where: str) -> None:
 
 
 def _check_repeated(names: Any, where: str, has_validation: Any) -> None:
-    """Raises a `DataError` if labels rarely repeat, as ids, texts or dates do.
+    """Raises a `DataError` if so few labels repeat that they are not classes.
 
-    `names` is a counter of the labels.
+    The column then probably holds ids, texts or dates. `names` is a counter of
+    the labels.
     """
     total = names.total()
     are_many = len(names) > _MOST_NUMBERS and 2 * len(names) > total

@@ -175,7 +175,10 @@ def _place(example: dict[str, Any], is_secret: bool, number: int) -> int:
 
 
 def _plain(value: Any, language: str = "") -> str | list[Any]:
-    """Decodes a string, a list of strings, or a translation in `language`."""
+    """Decodes bytes to a string, or a list of bytes to a list of strings.
+
+    If `value` is a dict of translations, the one in `language` is decoded.
+    """
     if isinstance(value, dict) and "translation" in value:
         texts = value["translation"].tolist()
         value = dict(zip(_plain(value["language"]), texts, strict=True))
@@ -187,7 +190,7 @@ def _plain(value: Any, language: str = "") -> str | list[Any]:
 
 
 def _label(value: Any, names: Sequence[str] | None, task: Task) -> Any:
-    """Converts a label of TensorFlow Datasets for `typed_rows`.
+    """Converts a label of TensorFlow Datasets to the form in local files.
 
     Class ids become class names, because the task can number its classes
     differently.
@@ -208,9 +211,10 @@ def _label(value: Any, names: Sequence[str] | None, task: Task) -> Any:
 
 
 def _class_name(value: Any, names: Sequence[str] | None) -> str | int | None:
-    """Returns the class name of an id, or `None` for no label.
+    """Returns the class name of a label, or `None` if there is no label.
 
-    In TensorFlow Datasets a number is always an id, never a name.
+    In TensorFlow Datasets, a number is always an id, never a name, and a
+    negative number means no label.
     """
     if isinstance(value, bytes):
         return value.decode()

@@ -66,9 +66,9 @@ def _typed(
 def _missing_column(
     table: Table, task: Task, labels: Sequence[str]
 ) -> str | None:
-    """Returns an error message about a table's header, or `None`.
+    """Returns an error message if a column is missing or repeated, or `None`.
 
-    Without this check each row would report the problem again.
+    Without this check of the header, each row would report the problem again.
     """
     if table.columns is None:
         return None

@@ -52,7 +52,10 @@ def load_languages(task: Task, data: Any) -> dict[Any, Any]:
 def _load(
     task: Task, data_dir: str | os.PathLike[str] | None
 ) -> tuple[str, Sequence[Any] | list[Any]]:
-    """Returns the name of the first split with labels, and its labeled rows."""
+    """Returns the name and the labeled rows of the first split with labels.
+
+    The test split is tried first, then the validation split.
+    """
     # If there is no split, the error is about the test split.
     test = find_source(task, "test", data_dir)
     for source in _sources(task, data_dir) or [test]:
@@ -83,7 +86,10 @@ def _languages(task: Task, data: Any) -> Any:
 def _sources(
     task: Task, data_dir: str | os.PathLike[str] | None
 ) -> list[Source]:
-    """Returns the `Source`s of splits that can have labels, preferred first."""
+    """Returns the `Source`s of the splits that can have labels.
+
+    The test split comes first, followed by the validation split.
+    """
     found = [find_source(task, split, data_dir) for split in _SPLITS]
     return [source for source in found if source.may_have_labels]
 
@@ -114,7 +120,10 @@ def summarize(task: Task, metrics: dict[str, Any]) -> dict[str, Any]:
 
 
 def transfer_table(task: Task, summary: Any) -> str:
-    """Returns a table as text: a line for each language and each average."""
+    """Formats the metrics of all languages and their averages as a text table.
+
+    `summary` is the dict from `summarize`. Each language has a line.
+    """
     name, languages = summary["metric"], summary["languages"]
     lines = [
         f"{language:<10} {values['split']:<10} {name} {values[name]:.4f}"

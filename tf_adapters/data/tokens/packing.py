@@ -1,9 +1,9 @@
 """Packs texts into the integer inputs of an encoder.
 
 The same code packs for training, prediction and export, so the ids are the
-same in all three: tokens, truncated to the maximum length, with special tokens
-around them. If two texts are too long together, tokens are taken from each in
-turn until the length is reached (round robin, as in KerasHub's
+same in all three. Tokens are truncated to the maximum length and surrounded by
+special tokens. If two texts are too long together, tokens are taken from each
+in turn until the length is reached (round robin, as in KerasHub's
 `MultiSegmentPacker`). `longest_first` in transformers gives the same result,
 except where an odd number of tokens fits. There the last token goes to the
 longer text, or to the second text if both are equally long. Here it goes to the
@@ -111,7 +111,10 @@ class TextPacker(Packer):
         return self._features(rows, first_lengths, sequence_length)
 
     def pack_tokens(self, tokens: Any) -> dict[str, Any]:
-        """Packs single texts that are given as ragged tokens."""
+        """Packs texts that are tokenized already, none of them in pairs.
+
+        `tokens` is a ragged tensor `(batch, tokens)` without special tokens.
+        """
         rows = self._join(self._framed(tokens, self.max_length))
         lengths = tf.cast(rows.row_lengths(), tf.int32)
         return self._features(rows, lengths, None)
@@ -122,7 +125,11 @@ class TextPacker(Packer):
         return window_packing.pack_windows(self, texts, windows)
 
     def _framed(self, tokens: Any, limit: Any) -> list[Any]:
-        """Puts tokens of single texts between special tokens, for `_join`."""
+        """Returns the parts of rows with one text each, for `_join`.
+
+        These are the start token, up to `limit - 2` tokens of the text, and the
+        end token.
+        """
         special = self.special_tokens
         return [[special.start], tokens[:, : limit - 2], [special.end]]
 
@@ -182,7 +189,7 @@ class TextPacker(Packer):
     def _tokenize_part(
         self, texts_a: Any, texts_b: Any
     ) -> tuple[list[np.ndarray], list[Any]]:
-        """Tokenizes some of the rows; returns token ids and segment ids."""
+        """Returns lists of the token ids and the segment ids of some rows."""
         rows, first_lengths = self._pack(texts_a, texts_b, self.max_length)
         batch = np.split(rows.values.numpy(), rows.row_splits.numpy()[1:-1])
         segments = [
@@ -195,7 +202,7 @@ class TextPacker(Packer):
     def _pack(
         self, texts_a: Any, texts_b: Any, limit: Any, is_pair: Any = None
     ) -> tuple[Any, Any]:
-        """Returns ragged ids, and the start of each row's second segment."""
+        """Returns ragged token ids, and the lengths of the first segments."""
         special = self.special_tokens
         if texts_b is None:
             tokens = self.tokenize(texts_a)
@@ -227,7 +234,11 @@ class TextPacker(Packer):
         return rows, first_lengths
 
     def _join(self, parts: Any) -> Any:
-        """Concatenates ragged tokens and lists of ids repeated in each row."""
+        """Concatenates the parts of each row to ragged token ids.
+
+        A part is a ragged tensor, or a list of ids that is the same in all
+        rows.
+        """
         (ragged, *_) = [p for p in parts if isinstance(p, tf.RaggedTensor)]
         count = ragged.nrows()
         return tf.concat(
@@ -246,7 +257,10 @@ class TextPacker(Packer):
         return np.split(rows.values.numpy(), rows.row_splits.numpy()[1:-1])
 
     def tokenize(self, texts: Any) -> Any:
-        """Returns all tokens, ragged int32, without special tokens."""
+        """Returns the token ids of each text as a ragged int32 tensor.
+
+        Tokens are not truncated, and special tokens are not added.
+        """
         # A NUL ends a string in TensorFlow's regular expressions.
         texts = tf.strings.regex_replace(texts, r"\x{0}", "")
         if self._mask is None:

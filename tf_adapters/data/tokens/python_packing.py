@@ -117,9 +117,10 @@ def _check_texts(name: str, texts: Any) -> None:
 
 
 def _in_turn(first: Any, second: Any, room: Any) -> tuple[Any, Any]:
-    """Returns how many tokens of two texts fit into `room`, by round robin.
+    """Returns how many tokens to keep of each of two texts.
 
-    `first` and `second` are the numbers of tokens of the texts.
+    The texts, which have `first` and `second` tokens, take turns (round robin)
+    until `room` tokens are kept.
     """
     one = min(first, max(room - room // 2, room - second))
     return one, min(second, room - one)

@@ -18,10 +18,11 @@ _WORDS_AT_ONCE = 4096
 
 
 def tokenize_words(packer: TextPacker, words: Sequence[str]) -> list[Any]:
-    """Returns an int32 array of at least one token for each word.
+    """Tokenizes words, and returns an int32 array of token ids for each.
 
-    Words are tokenized as if they followed a space. A word without tokens, such
-    as a single control character, becomes the unknown token.
+    Each array has at least one token. Words are tokenized as if they followed a
+    space. A word without tokens, such as a single control character, becomes
+    the unknown token.
 
     Args:
         packer: `TextPacker` or `PythonPacker`.
@@ -54,7 +55,7 @@ def unknown_id(tokenizer: Any) -> Any:
 
 
 def windows(lengths: Any, room: Any) -> Iterator[Any]:
-    """Yields consecutive slices of a list of words; each fits into a window.
+    """Divides the words of a sentence into windows, and yields their slices.
 
     A word that is longer than a window gets a slice of its own.
 

@@ -1,4 +1,4 @@
-"""The base class of a bank's layers, and the weights of an adapter in one."""
+"""The base class of a bank's layers, and classes for an adapter's weights."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ WIDTHS = (8, 16, 64, 256)
 class Kind:
     """The class, settings and shapes that determine a layer of a bank.
 
-    At a place, adapters with weights of the same `Kind` share a layer.
+    At one place of the encoder, adapters with weights of the same `Kind` share
+    a layer.
 
     Attributes:
         layer: Subclass of `BankLayer`.
@@ -38,11 +39,14 @@ class Kind:
 
     @property
     def num_bytes(self) -> int:
-        """The memory of a row in bytes."""
+        """The number of bytes that one adapter's weights take in the layer."""
         return 4 * sum(math.prod(shape) for _, shape in self.shapes)
 
     def make_layer(self, num_rows: int, column: int, name: str) -> BankLayer:
-        """Creates a layer with `num_rows` neutral rows; see `BankLayer`."""
+        """Creates a layer of this kind whose `num_rows` rows have no effect.
+
+        See `BankLayer` for the arguments.
+        """
         layer = self.layer(
             dict(self.shapes),
             num_rows,
@@ -70,10 +74,10 @@ class Part:
 
 
 def padded_width(width: int) -> int:
-    """Returns the least of `WIDTHS` that is at least `width`.
+    """Returns the smallest of `WIDTHS` (8, 16, 64, 256) that fits `width`.
 
     Raises:
-        UserError: If `width` is larger than all of them.
+        UserError: If `width` is larger than the largest of them.
     """
     for padded in WIDTHS:
         if width <= padded:
@@ -97,9 +101,9 @@ class BankLayer(Float32Layer):
         **kwargs: See `keras.layers.Layer`.
     """
 
-    # From the name of a padded weight to the axis that is padded.
+    # Dict from the name of a padded weight to the axis that is padded.
     width_axes: typing.ClassVar[dict[str, int]] = {}
-    # The value of the padding, if it is not 0.
+    # Dict from the name of a padded weight to its padding, if that is not 0.
     padding: typing.ClassVar[dict[str, float]] = {}
     # The value of the weights in row 0.
     neutral: typing.ClassVar[str] = "zeros"
@@ -125,7 +129,7 @@ class BankLayer(Float32Layer):
 
     @classmethod
     def part(cls, arrays: dict[str, Any], **settings: Any) -> Part:
-        """Returns the weights of an adapter as a `Part`, with padding.
+        """Pads the weights of an adapter and returns them as a `Part`.
 
         Args:
             arrays: Dict from the name of a weight to its value: a variable,
@@ -153,12 +157,18 @@ class BankLayer(Float32Layer):
         return np.pad(array, widths, constant_values=value)
 
     def write(self, row: int, arrays: dict[str, np.ndarray]) -> None:
-        """Assigns the weights of a row, from a dict of name and array."""
+        """Writes an adapter's weights to row `row` of the layer's variables.
+
+        `arrays` is a dict from the name of a weight to its array.
+        """
         for name, value in arrays.items():
             row_lib.assign_row(getattr(self, name), row, value)
 
     def copy_rows(self, other: BankLayer) -> None:
-        """Copies all rows of another layer of this kind, which has fewer."""
+        """Copies all rows of `other` to the first rows of this layer.
+
+        `other` is a layer of the same kind with fewer rows.
+        """
         for name in self.shapes:
             old = ops.convert_to_numpy(getattr(other, name))
             new = ops.convert_to_numpy(getattr(self, name)).copy()
@@ -166,7 +176,7 @@ class BankLayer(Float32Layer):
             getattr(self, name).assign(new)
 
     def take(self, name: str, adapter_rows: Tensor) -> Tensor:
-        """Returns the weight of each example's adapter, `(batch, ...)`.
+        """Returns the weight `name` of each example's adapter, `(batch, ...)`.
 
         Args:
             name: Name of the weight.
@@ -176,14 +186,20 @@ class BankLayer(Float32Layer):
         return row_lib.take_rows(getattr(self, name), rows)
 
     def vectors(self, name: str, adapter_rows: Tensor, dtype: str) -> Tensor:
-        """Returns a vector of each example's adapter, as `(batch, 1, d)`."""
+        """Returns the weight `name` of each example's adapter, a vector.
+
+        The shape is `(batch, 1, d)`, and the type is `dtype`.
+        """
         return ops.cast(self.take(name, adapter_rows), dtype)[:, None]
 
     def multiply(self, x: Tensor, name: str, adapter_rows: Tensor) -> Tensor:
-        """Multiplies each example by the kernel `name` of its adapter."""
+        """Multiplies each example of `x` by its own adapter's kernel `name`."""
         rows = adapter_rows[:, self.column]
         return row_lib.multiply(x, getattr(self, name), rows)
 
     def is_used(self, adapter_rows: Tensor) -> Tensor:
-        """Returns booleans `(batch,)`: if an adapter has a row in the layer."""
+        """Returns whether each example's adapter has a row in this layer.
+
+        The result is a boolean tensor of shape `(batch,)`.
+        """
         return adapter_rows[:, self.column] > 0

@@ -44,6 +44,8 @@ class BankHeadLayer(BankLayer):
 class BankHidden(BankHeadLayer):
     """Applies a head's dense layer to the examples whose head has one.
 
+    The input of all other examples is returned unchanged.
+
     Args:
         shapes: See `BankLayer`.
         num_rows: See `BankLayer`.
@@ -73,14 +75,17 @@ class BankHidden(BankHeadLayer):
 
 
 class BankLinear(BankHeadLayer):
-    """Computes `x W + b`, which is `ABSENT` beyond a head's own outputs."""
+    """Computes `x W + b`, a head's outputs, padded to the layer's width.
+
+    The padding is `ABSENT`, -1e9, which a softmax maps to 0.
+    """
 
     width_axes = {"kernel": 1, "bias": 0}
     padding = {"bias": ABSENT}
 
     @property
     def num_outputs(self) -> int:
-        """The padded number of outputs."""
+        """The layer's number of outputs, including padding."""
         return self.shapes["bias"][0]
 
     def call(self, x: Tensor, adapter_rows: Tensor) -> Tensor:
@@ -89,7 +94,7 @@ class BankLinear(BankHeadLayer):
 
 
 def count_outputs(kind: Kind, arrays: dict[str, Any]) -> dict[str, int]:
-    """Returns the number of outputs of a head without padding.
+    """Returns the number of outputs of a head, not counting the padding.
 
     Args:
         kind: `Kind` of the head's weights.
@@ -106,9 +111,9 @@ def count_outputs(kind: Kind, arrays: dict[str, Any]) -> dict[str, int]:
 
 
 def output_of(reads: str) -> str:
-    """Returns which output of `BankHeads` has the outputs of a head.
+    """Returns the key of a head's outputs in the dict that `BankHeads` returns.
 
-    It is `"tokens"` if the head reads all tokens, otherwise `"texts"`.
+    The key is `"tokens"` if the head reads all tokens, otherwise `"texts"`.
     """
     return "tokens" if reads == TOKENS else "texts"
 
@@ -126,9 +131,10 @@ class BankHeads(Float32Layer):
         adapter_rows: See `Context`.
 
     Returns:
-        Dict with `texts`, `(batch, 1, outputs)`, and `tokens`, `(batch, tokens,
-        outputs)`, if there are heads of texts and of tokens. All are float32,
-        as wide as the widest head, and `ABSENT` where a head has no output.
+        Dict with up to two float32 tensors: `texts`, `(batch, 1, outputs)`, if
+        any head classifies texts, and `tokens`, `(batch, tokens, outputs)`, if
+        any head classifies tokens. Each is as wide as its widest head, and
+        `ABSENT` where an example's head has no output.
     """
 
     def __init__(self, layers: Sequence[BankHeadLayer], **kwargs: Any) -> None:

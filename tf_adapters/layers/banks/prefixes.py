@@ -14,14 +14,17 @@ from tf_adapters.layers.slot import Slot
 class BankPrefix(BankLayer):
     """Holds the keys and values of each adapter's prefix, and their mask.
 
-    The mask is 0 for padding and the neutral row, so that no token attends to
-    them.
+    The mask is 0 for padding and for row 0, which belongs to no adapter, so
+    that no token attends to them.
     """
 
     width_axes = {"keys": 0, "values": 0, "mask": 0}
 
     def call(self, x: Tensor, context: Context) -> tuple[Tensor, ...]:
-        """Returns keys and values of the type of `x`, and their mask."""
+        """Returns the keys, values and mask of each example's prefix.
+
+        The keys and values have the dtype of `x`.
+        """
         rows = context.adapter_rows
         return (
             ops.cast(self.take("keys", rows), x.dtype),
@@ -31,7 +34,7 @@ class BankPrefix(BankLayer):
 
 
 class PrefixesSlot(Slot):
-    """Slot that puts prefixes before a text's keys and values.
+    """Slot that prepends prefixes to a text's keys, values and padding mask.
 
     Args:
         prefixes: List of `BankPrefix`es.

@@ -71,7 +71,7 @@ class BottleneckSlot(SlotOfLayers):
         return x + self.delta(bottleneck_reads.read(self.reads, x, context)), {}
 
     def bank_parts(self) -> list[Part]:
-        """Returns the bottleneck as a `Part` of a bank."""
+        """Returns the bottleneck as a bank stores it, a list of one `Part`."""
         layer = self.delta
         arrays = {name: getattr(layer, name) for name in WEIGHTS}
         return [

@@ -20,7 +20,7 @@ def all_changes(model: Any) -> np.ndarray:
 class DifferenceGating(SparseGating):
     """Prunes, stores and reopens the gated elements of each `SparseDiff`.
 
-    They are pruned when the last phase of training begins.
+    The elements are pruned when the last phase of training begins.
     """
 
     replaced = ("/difference", GATES, "/group/scaled_log_alpha")
@@ -31,15 +31,15 @@ class DifferenceGating(SparseGating):
         return self.method.last_phase_learning_rate_multiplier
 
     def last_phase_step(self, total_steps: int) -> int:
-        """Returns the step after which the difference is pruned."""
+        """Returns the training step after which the differences are pruned."""
         return max(1, round(total_steps * (1 - self.method.last_phase)))
 
     def start_last_phase(self, model: Any) -> None:
-        """Keeps the `share` of elements with the largest absolute values.
+        """Keeps only the elements of the differences that are largest.
 
-        All other elements of the difference become zero. The number of kept
-        elements is rounded down. Keras's `fit` has no phases: call this method
-        between two calls of `fit`.
+        Elements are compared by absolute value. The method's `share` of them is
+        kept, rounded down, and all others become zero. Keras's `fit` has no
+        phases: call this method between two calls of `fit`.
         """
         sizes = np.abs(all_changes(model))
         count = int(self.method.share * len(sizes))

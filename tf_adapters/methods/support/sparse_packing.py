@@ -63,7 +63,7 @@ class SparseGating(Gating, abc.ABC):
     def take_weights(
         self, tensors: dict[str, np.ndarray], prefix: str
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Removes a gated layer's tensors; returns its gates and its weights.
+        """Takes a layer's gates and gated weights out of the dict `tensors`.
 
         Args:
             tensors: Dict from name to array. It is changed in place.
@@ -136,10 +136,12 @@ def _take_packed(
     count: int,
     replaced: tuple[str, ...],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Removes `open` and `values` of one gated layer from `tensors`.
+    """Removes the packed tensors `open` and `values` of a gated layer.
 
-    Both are checked, because NumPy would broadcast a single value to all
-    indices and count negative indices from the end.
+    `open` holds the indices of the weights whose gates are not zero, and
+    `values` holds these weights. Both are checked, because NumPy would
+    broadcast a single value to all indices and count negative indices from the
+    end.
 
     Args:
         tensors: Dict from name to array. The two are removed from it.

@@ -100,7 +100,10 @@ class Curves(Analysis):
 
 
 def _draw_groups(axis: Any, here: Any, method: Any) -> None:
-    """Draws a line for each group of runs, of one method or of all (`None`)."""
+    """Draws a line for each group of runs in the table `here`.
+
+    `method` is the only method in the table, or `None` if it has all methods.
+    """
     groups = here.groupby(["method", "pretraining"], sort=True)
     lengths = sorted(here.pretraining.unique())
     for (name, steps), line, style in pictures.styled(groups):

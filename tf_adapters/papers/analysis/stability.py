@@ -85,7 +85,7 @@ class Stability(Analysis):
             runs = runs.assign(all_runs="all runs")
         over = "all_runs" if options.over == "method" else options.over
         found = boxes(runs, over, options.split)
-        # As strings, because claims treat numbers with decimals as measured.
+        # Settings are text, because claims take decimal numbers for results.
         setting = [f"{options.over} {box}" for box in found.box]
         metrics = dict(zip(runs.task, runs.metric, strict=True))
         return found.assign(

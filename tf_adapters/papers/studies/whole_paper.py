@@ -46,7 +46,7 @@ def run_paper(
 
 
 def _studies_of(paper: Any) -> list[str]:
-    """Returns the names of a paper's official studies, sorted."""
+    """Returns the sorted names of the library's own studies of a paper."""
     check_known("paper", paper, PAPERS, ConfigError)
     found = [
         path.stem

@@ -97,7 +97,10 @@ def _without_seed(run: Any, names: Any) -> tuple[Any, ...]:
 
 
 def _has(wanted: Any, table: Any) -> np.ndarray:
-    """Returns whether each row of a table has the wanted column values."""
+    """Returns a boolean array: whether each row has the wanted column values.
+
+    A number matches in any notation, such as "0.1" and "1e-1".
+    """
     found = np.ones(len(table), bool)
     for key, values in wanted.items():
         values = list(

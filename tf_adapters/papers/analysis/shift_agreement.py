@@ -26,7 +26,7 @@ _SHOWN = {"same_label": "one label", "different_labels": "two labels"}
 
 
 def sum_of_directions(before: np.ndarray, after: np.ndarray) -> Any:
-    """Adds the directions, as unit vectors, in which a text's tokens move.
+    """Returns the sum of the unit vectors along which a text's tokens move.
 
     Args:
         before: Array `(tokens, d)`, the tokens' vectors before the move.

@@ -29,7 +29,7 @@ _TICKS_LEVEL = 20
 def boxes(runs: pd.DataFrame, over: Any, split: Any) -> pd.DataFrame:
     """Returns a `DataFrame` with `COLUMNS`, one row for each box of a box plot.
 
-    A box has the runs with one task, panel, value of `over`, and method.
+    A box has the runs with the same task, panel, value of `over`, and method.
 
     Args:
         runs: `DataFrame` with `task`, `panel`, `method`, `over` and `split`.

@@ -152,7 +152,7 @@ def _pictures(
 
 
 def _block(options: Any) -> str | None:
-    """Returns the reduced form that a flag selects, such as "small", or `None`."""
+    """Returns the reduced form that a flag selects ("small"), or `None`."""
     asked = [name for name in blocks.BLOCKS if getattr(options, name)]
     if len(asked) > 1:
         raise ConfigError(

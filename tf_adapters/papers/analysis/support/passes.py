@@ -23,7 +23,8 @@ def probe_passes(
 ) -> Iterator[tuple[Any, dict[str, Any], Any]]:
     """Runs an experiment's encoder on rows, in evaluation mode.
 
-    Its outputs include probes: the values that adapters report for analyses.
+    The outputs include probes: values inside the blocks, such as an adapter's
+    weights for each token.
 
     Args:
         experiment: `Experiment`.

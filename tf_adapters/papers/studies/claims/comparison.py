@@ -58,8 +58,8 @@ class Comparison:
     def p_above(self, limit: float) -> float:
         """Returns the one-sided p value for a difference above a limit.
 
-        The p value is 1 if the standard error is unknown, or if it is 0 because
-        both sides give the same answer to every example.
+        The p value is 1 if the standard error is unknown or 0. The error is 0,
+        for example, if both sides give the same answer to every example.
         """
         if self.error == 0 or self.error != self.error:
             return 1.0

@@ -157,7 +157,7 @@ _FURTHER = ("transfer/", "method_report/")
 
 
 def metrics_of(config: Config, name: str | None = None) -> dict[Any, Any]:
-    """Returns a dict from each task of a run to the metric to show.
+    """Returns a dict from each task of a run to its metric in the report.
 
     Args:
         config: `Config`.

@@ -138,7 +138,7 @@ def _with_further(rows: Any, report: Any, select_over: Any) -> tuple[Any, ...]:
 
 
 def _by_language(row: Any, report: Any) -> list[Any]:
-    """Returns one copy of a run's row per language, with its metric there.
+    """Copies a run's row once per language, with the metric in that language.
 
     For an unfinished run, returns one row without a language.
     """

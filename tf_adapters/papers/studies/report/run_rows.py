@@ -1,4 +1,4 @@
-"""Converts a run's result to rows, from which a study's tables are computed."""
+"""Converts a run's result to rows. A study's tables are computed from them."""
 
 from __future__ import annotations
 

@@ -35,8 +35,9 @@ def validation_rows(records: Any) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def spread_over_runs(table: pd.DataFrame) -> Any:
-    """Summarizes each metric over the runs of a group, at each step.
+    """Summarizes each metric at each step, over runs that form a group.
 
+    A group has runs with the same method and number of pretraining steps.
     Returns a `DataFrame` with the mean, the minimum, the maximum and the number
     of runs.
 

@@ -134,7 +134,7 @@ class ResultsFile:
             raise UserError(f"run {row['run']} has another result above")
 
     def _append(self, line: str) -> None:
-        """Appends a line in one write, so that no reader sees a part of it."""
+        """Appends a line in one write, so that no reader sees half a line."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with own_files.open_to_append(self.path) as file:
             # An editor may have removed the last end of line.

@@ -25,7 +25,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 @dataclasses.dataclass(frozen=True)
 class AttackResult:
-    """The result of the search for one text.
+    """The result of the attack on one text.
 
     Attributes:
         text: The final text, with spaces between words.
@@ -55,7 +55,7 @@ class _Text:
         self.queries = 0
 
     def with_word(self, place: Any, word: str) -> str:
-        """Returns the text with one word replaced."""
+        """Returns the text with `word` instead of the word at index `place`."""
         words = [*self.words[:place], word, *self.words[place + 1 :]]
         return " ".join(words)
 

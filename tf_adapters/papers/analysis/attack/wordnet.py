@@ -26,7 +26,7 @@ _ENDINGS = {
 
 
 class WordNet:
-    """WordNet's sets of synonyms.
+    """Looks up synonyms of words in WordNet.
 
     Args:
         folder: Path of a folder in WordNet's format.

@@ -27,7 +27,7 @@ _RATE = "train.learning_rate"
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """A claim and its result.
+    """A claim, and the decision whether the study's runs support it.
 
     Attributes:
         claim: `Claim`.

@@ -87,7 +87,7 @@ def _by_runs(
 
 
 def _without_seed(run: Any, names: Any) -> tuple[Any, ...]:
-    """Returns the values in `run` except the seed. `names` names the values.
+    """Drops the seed from `run`, a tuple of values whose names are `names`.
 
     If `names` is empty, the result is an empty tuple for every run.
     """

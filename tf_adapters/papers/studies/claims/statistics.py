@@ -1,4 +1,4 @@
-"""Significance of a difference between two sides, as pure functions.
+"""Tests whether the difference between a claim's two sides is significant.
 
 There are two kinds of evidence. If predictions are stored, `bootstrap`
 resamples examples and adds the variance over seeds. Otherwise `compare_pairs`

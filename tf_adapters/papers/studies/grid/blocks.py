@@ -18,7 +18,7 @@ BLOCKS = ("small", "two_cores")
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """A reduced form of a study.
+    """A reduced form of a study, such as `small`.
 
     Attributes:
         settings: Dict of settings. A key of the grid has the value or values

@@ -48,7 +48,7 @@ _LOW_RESOURCE_VALIDATION = 1000  # He et al. 2021, section 3.2.
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """The cost of runs.
+    """The estimated cost of training and evaluating runs.
 
     Attributes:
         runs: Number of runs.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class TaskSize:
-    """The size of a task.
+    """Numbers of examples and tokens in a task's data.
 
     Attributes:
         train: Number of training examples.

@@ -175,7 +175,7 @@ def _value(row: Any, key: Any) -> Any:
 
 
 def _grouped(rows: Any, keys: Any) -> list[Any]:
-    """Groups rows by their values of `keys`, in order of appearance."""
+    """Returns a list of groups, lists of rows with equal values of `keys`."""
     groups = collections.defaultdict(list)
     for row in rows:
         groups[json.dumps([row.get(key) for key in keys])].append(row)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def write_tables(tables: Any, folder: Path) -> None:
-    """Writes `table.csv` and `runs.csv`, which pictures can read.
+    """Writes the numbers of a study's report to `table.csv` and `runs.csv`.
 
     Args:
         tables: `Tables`.

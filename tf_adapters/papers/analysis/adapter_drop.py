@@ -30,10 +30,11 @@ _TIMED_ROWS = 256
 
 
 def variants(blocks: Any) -> list[Any]:
-    """Returns the variants of a model without the adapters of some blocks.
+    """Lists the variants of a model that leave out adapters of some blocks.
 
-    A variant is a pair of a name, `"none"`, `"first"` or `"last"`, and a tuple
-    of the blocks to leave out.
+    A variant is a pair `(name, blocks)`. `blocks` is a tuple of the blocks
+    whose adapters are left out. `name` is "none" for the complete model,
+    "first" if they are the first blocks, and "last" if they are the last ones.
 
     Args:
         blocks: Tuple of the indices of the blocks with adapters, ascending.
@@ -92,8 +93,8 @@ class AdapterDrop(Analysis):
     the speed of inference relative to the complete model: each variant and the
     complete model take turns on at most 256 examples, and the table has the
     median and the quartiles over the turns.
-    `--params_override=method.leave_out=[0,1]` leaves out the same layers in
-    training and in `--mode=eval|predict|export`.
+    `--params_override=method.leave_out=[0,1]` leaves out the adapters of these
+    two blocks in training and in `--mode=eval|predict|export`.
     """
 
     def add_flags(self, parser: argparse.ArgumentParser) -> None:
@@ -141,7 +142,8 @@ class AdapterDrop(Analysis):
             speed.errorbar(
                 line.left_out, line.speed, np.array(spread), capsize=2, **style
             )
-        # A turn in which the machine was busy must not set the scale.
+        # Error bars do not set the scale: a turn may be slow because the
+        # machine was busy.
         speed.set_ylim(0, 1.3 * table.speed.max())
         blocks = "blocks without adapters"
         drawing.label_axes(metric, blocks, f"validation {table.metric[0]}")

@@ -35,8 +35,9 @@ def validation_rows(records: Any) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def spread_over_runs(table: pd.DataFrame) -> Any:
-    """Summarizes each metric over the runs of a group, at each step.
+    """Summarizes each metric at each step, over runs that form a group.
 
+    A group has runs with the same method and number of pretraining steps.
     Returns a `DataFrame` with the mean, the minimum, the maximum and the number
     of runs.
 
@@ -100,7 +101,10 @@ class Curves(Analysis):
 
 
 def _draw_groups(axis: Any, here: Any, method: Any) -> None:
-    """Draws a line for each group of runs, of one method or of all (`None`)."""
+    """Draws a line for each group of runs in the table `here`.
+
+    `method` is the only method in the table, or `None` if it has all methods.
+    """
     groups = here.groupby(["method", "pretraining"], sort=True)
     lengths = sorted(here.pretraining.unique())
     for (name, steps), line, style in pictures.styled(groups):

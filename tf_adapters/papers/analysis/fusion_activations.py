@@ -101,7 +101,7 @@ def load_fusion(folder: Path) -> tuple[TrainedRun, Experiment]:
 
 
 def of_experiment(experiment: Experiment, rows: Any) -> dict[Any, Any]:
-    """Returns the `mean_weights` of an experiment's fusion on some rows."""
+    """Returns `mean_weights` of an experiment's fusion over the given rows."""
     from tf_adapters.data.batches import batch_plan
     from tf_adapters.data.batches import pipeline
 
@@ -134,7 +134,10 @@ def _of_runs(folders: Any) -> pd.DataFrame:
 
 
 def _labels(members: Any) -> list[Any]:
-    """Returns the members' tasks, or their names if two have the same task."""
+    """Returns labels for a fusion's members: their tasks if these differ.
+
+    Otherwise, or if a task is unknown, the labels are the members' names.
+    """
     tasks = [
         adapter_folder.read_adapter_config(member.folder)["details"].get("task")
         for member in members

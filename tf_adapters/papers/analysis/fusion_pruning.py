@@ -74,9 +74,10 @@ def prune_one_by_one(
 
 
 def save(experiment: Experiment, names: Any, folder: Path, value: Any) -> None:
-    """Writes the run folder of a fusion that has only the named members.
+    """Writes a run folder with a fusion of only some of its members.
 
-    `value` is the metric of this fusion on the validation set.
+    `names` are the members to keep, and `value` is the metric of the smaller
+    fusion on the validation set.
     """
     from tf_adapters.runs.run_folder import RunFolder
 

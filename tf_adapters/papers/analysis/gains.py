@@ -72,7 +72,7 @@ def _paired(by_seed: Any, base: Any) -> tuple[Any, ...]:
 
 
 def _by_size(gains: Any) -> Any:
-    """Returns a row for each task, the smallest training set first."""
+    """Returns one row for each task, sorted by the size of its training set."""
     tasks = gains.drop_duplicates("task")
     return tasks.sort_values(["train_examples", "task"])
 

@@ -33,7 +33,7 @@ _ZERO = "gates_exactly_zero"
 
 
 def shares(result: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """Yields three `(name, share of open gates, share before training)`.
+    """Yields three tuples `(name, share of open gates, share before training)`.
 
     Args:
         result: A run's `result.json`.

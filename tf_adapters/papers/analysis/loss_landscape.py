@@ -43,8 +43,8 @@ def line(
     """Returns the loss at `before + alpha (after - before)` for each alpha.
 
     Args:
-        before: Dict from name to array.
-        after: Dict of the same names and shapes.
+        before: Dict from the name of a weight to its value before training.
+        after: Dict from the same names to the values after training.
         loss: Function that takes such a dict and returns the loss.
         steps: Iterable of alphas.
     """
@@ -132,7 +132,7 @@ class LossLandscape(RunsAnalysis):
 
 
 def _draw_task(axes: Any, here: Any, task: Task) -> None:
-    """Draws the losses of a task's runs over alpha, and over distance."""
+    """Plots the losses of a task's runs against alpha, and against distance."""
     names = dict(zip(here.method.unique(), drawing.styles(), strict=False))
     labeled = set()
     for (_, method, split), line in here.groupby(
@@ -158,9 +158,10 @@ def _draw_task(axes: Any, here: Any, task: Task) -> None:
 
 
 def _of_run(run: Any, steps: Any) -> tuple[float, dict[str, list[Any]]]:
-    """Returns how far training moved a run's weights, and the losses.
+    """Returns how far training moved a run's weights, and losses on the line.
 
-    The losses are a dict from split to a list with the loss at each step.
+    The losses are a dict from split to a list with the loss at each alpha in
+    `steps`.
     """
     from tf_adapters.runs.experiment import Experiment
     from tf_adapters.training.mean_loss import mean_loss

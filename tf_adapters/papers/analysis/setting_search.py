@@ -143,7 +143,7 @@ def _draw_panel(axis: Any, here: Any) -> None:
 def _with_settings(runs: Any, study_dir: Path, names: Any) -> Any:
     """Adds a column for each of the named settings to a study's runs.
 
-    Runs in which a setting was not given have its default value.
+    The values come from the runs' `config.yaml`, which has default values too.
     """
     values = []
     for _, row in runs.iterrows():

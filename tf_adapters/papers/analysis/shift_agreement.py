@@ -1,4 +1,7 @@
-"""Measures whether a model moves tokens of a class in the same direction."""
+"""Measures whether the last block shifts tokens of one class in one direction.
+
+The comparison is with tokens of different classes.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _SHOWN = {"same_label": "one label", "different_labels": "two labels"}
 
 
 def sum_of_directions(before: np.ndarray, after: np.ndarray) -> Any:
-    """Returns the sum of the directions in which a text's tokens move.
+    """Returns the sum of the unit vectors along which a text's tokens move.
 
     Args:
         before: Array `(tokens, d)`, the tokens' vectors before the move.

@@ -1,4 +1,4 @@
-"""Draws how the last block moves tokens, in a plane."""
+"""Draws in two dimensions how the last block moves the vectors of tokens."""
 
 from __future__ import annotations
 

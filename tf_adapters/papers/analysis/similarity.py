@@ -64,13 +64,13 @@ def _unit(vectors: Any) -> Any:
 def drawn_tokens(
     lengths: Any, is_special: Callable[..., Any], number: int, seed: int = 0
 ) -> list[Any]:
-    """Draws tokens and returns a list of `(text, position)`.
+    """Draws random tokens. Returns a list of `(text's index, position)`.
 
     Args:
         lengths: Number of tokens of each text.
-        is_special: Function that takes a text and a position, and returns
-            whether the token is special, such as `[CLS]`. Special tokens are
-            not drawn.
+        is_special: Function that takes a text's index and a position, and
+            returns whether the token is special, such as `[CLS]`. Special
+            tokens are not drawn.
         number: Number of tokens to draw; all if there are fewer.
         seed: Integer.
     """
@@ -158,7 +158,7 @@ def _draw_lines(axis: Any, here: Any) -> None:
 def _texts(run: Any, languages: Any) -> Iterator[tuple[Any, ...]]:
     """Yields pairs of a language and its validation rows.
 
-    Without languages, yields `""` and the validation rows of the run's task.
+    If `languages` is empty, yields only `""` and the run's validation rows.
     """
     if not languages:
         yield "", run.rows["validation"]
@@ -173,7 +173,8 @@ def _texts(run: Any, languages: Any) -> Iterator[tuple[Any, ...]]:
             source.task.language for source in sources if not source.is_there
         )
         print(f"{run.task.name}: {data_dir} has no data in {lacking}.")
-    # If no language has data, the first error says where to put it.
+    # If no language has data, the first `rows()` raises an error that says
+    # where to put them.
     for source in there or sources:
         yield source.task.language, source.rows()
 
@@ -183,8 +184,8 @@ def _of_texts(
 ) -> Iterator[tuple[int, Any, int]]:
     """Compares a run's tuned and untuned encoder on some rows.
 
-    Yields each block's number, its similarity, and the number of drawn tokens,
-    at most `number`.
+    Yields a tuple for each block: its index (from 1), the similarity of the two
+    encoders' outputs, and how many tokens were drawn, at most `number`.
     """
     from tf_adapters import methods
     from tf_adapters.encoders.load import load_encoder

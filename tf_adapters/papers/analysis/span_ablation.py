@@ -69,9 +69,9 @@ def percent_changes(values: Any, whole: Any) -> np.ndarray:
 
 
 def name_of_span(first: int, last: int, num_blocks: int) -> str:
-    """Returns the name of a special span of blocks, such as "lower half".
+    """Returns a name for a span of blocks, such as "lower half" or "one".
 
-    Returns "" for any other span.
+    Returns "" if the span has no name.
 
     Args:
         first: Index of the first block left out, -1 for none.
@@ -130,7 +130,11 @@ def mean_changes(spans: Any) -> Any:
 
 
 def _of_run(run: Any) -> Iterator[tuple[Any, ...]]:
-    """Yields a row for each span, with all `COLUMNS` but the first two."""
+    """Yields rows with all `COLUMNS` but the first two.
+
+    The first row is for the complete model, and then there is one for each span
+    of blocks whose adapters are left out.
+    """
     experiment = run.experiment()
     model, metric = experiment.model, run.task.metrics[0]
     if not any(model.slots):

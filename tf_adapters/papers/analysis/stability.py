@@ -29,7 +29,7 @@ _TICKS_LEVEL = 20
 def boxes(runs: pd.DataFrame, over: Any, split: Any) -> pd.DataFrame:
     """Returns a `DataFrame` with `COLUMNS`, one row for each box of a box plot.
 
-    A box has the runs with one task, panel, value of `over`, and method.
+    A box has the runs with the same task, panel, value of `over`, and method.
 
     Args:
         runs: `DataFrame` with `task`, `panel`, `method`, `over` and `split`.
@@ -85,7 +85,7 @@ class Stability(Analysis):
             runs = runs.assign(all_runs="all runs")
         over = "all_runs" if options.over == "method" else options.over
         found = boxes(runs, over, options.split)
-        # As strings, because claims treat numbers with decimals as measured.
+        # Settings are text, because claims take decimal numbers for results.
         setting = [f"{options.over} {box}" for box in found.box]
         metrics = dict(zip(runs.task, runs.metric, strict=True))
         return found.assign(

@@ -26,7 +26,7 @@ COLUMNS = ("run", "task", "block", "place", "alpha", "shift")
 def mean_token_shifts(
     alphas: Sequence[Any], mask: np.ndarray
 ) -> tuple[np.ndarray, Any]:
-    """Returns each block's sum of `|alpha|` over a batch, and the token count.
+    """Sums `|alpha|` over the tokens of a batch in each block, without padding.
 
     Args:
         alphas: List of arrays `(batch, tokens, 1)`, one for each block.
@@ -88,7 +88,8 @@ class TokenShift(RunsAnalysis):
 def shifts_of_blocks(table: Any) -> Any:
     """Summarizes `|alpha|` over runs, for each block.
 
-    Returns the mean, its standard error, and the number of runs.
+    Returns a `DataFrame` indexed by block, with the columns `mean`, `sem` (the
+    standard error) and `count`.
     """
     return table.groupby("block").alpha.agg(["mean", "sem", "count"])
 
@@ -109,7 +110,10 @@ def _of_run(run: Any) -> tuple[Any, list[Any]]:
 
 
 def read_alphas(outputs: Any) -> list[Any]:
-    """Returns the weights of each block's shift, `(batch, tokens, 1)`."""
+    """Returns each block's shift weights `alpha`, `(batch, tokens, 1)`.
+
+    `outputs` are the encoder's outputs, including probes.
+    """
     return [probe["after_ffn"]["alpha"] for probe in outputs["probes"]]
 
 

@@ -97,8 +97,8 @@ def percentiles(table: Any, baseline: str) -> pd.DataFrame:
     """Returns percentiles, over tasks, of the difference from a baseline.
 
     The difference is the mean of a method on a task minus the mean of the
-    baseline on this task, in points. There is a row for each method and
-    position on the axis (Houlsby et al. 2019, figures 1 and 3).
+    baseline on this task, in points. There is a row for each method and value
+    of the column `x` (Houlsby et al. 2019, figures 1 and 3).
 
     Args:
         table: Result of `means_over_seeds`.

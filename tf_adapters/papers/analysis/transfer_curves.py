@@ -25,7 +25,7 @@ COLUMNS += ("last_loss",)
 
 
 def transfer_rows(facts: Any, by_step: dict[str, Any]) -> list[Any]:
-    """Returns a row for each step, with the mean loss and score of languages.
+    """Returns a row per step, with the mean loss and score over languages.
 
     Args:
         facts: Values of the columns `method` and `seed`.

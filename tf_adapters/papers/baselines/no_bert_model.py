@@ -39,7 +39,7 @@ def make_network(
     """Makes a Keras model that takes token ids `(batch, tokens)`.
 
     Args:
-        settings: Dict with each of `SETTINGS`. `embeddings` is one of
+        settings: Dict with all keys of `SETTINGS`. `embeddings` is one of
             `EMBEDDINGS`; `embedding_width` is used only for `"trained"`.
             `convolution_layers` is the number of layers with `filters` and
             `kernel_size`, and `dense_layers` the number of layers with `units`.
@@ -93,7 +93,7 @@ def _embedding(settings: Any, table: Any) -> Any:
 def _pooled(x: Any, is_token: Any, pooling: Any) -> Any:
     if pooling == "mean":
         return ops.sum(x, axis=1) / ops.maximum(ops.sum(is_token, axis=1), 1.0)
-    # Moves padding below the values of all tokens.
+    # Padding gets values below those of all tokens.
     return ops.max(x - 1e9 * (1.0 - is_token), axis=1)
 
 
@@ -141,7 +141,10 @@ def _is_range(values: Any) -> Any:
 
 
 def suggest(trial: Any, space: Any) -> dict[Any, Any]:
-    """Draws the settings of an Optuna trial from lists and ranges of values."""
+    """Draws settings from a search space, and returns them as a dict.
+
+    `trial` is an Optuna trial. See `check_space` for `space`.
+    """
     return {
         name: trial.suggest_categorical(name, values)
         if _is_choice(values)

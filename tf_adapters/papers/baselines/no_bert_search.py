@@ -102,9 +102,9 @@ def run_search(
 
 @contextlib.contextmanager
 def _ending_at_sigterm() -> Iterator[None]:
-    """Context manager that raises `Stopped` at SIGTERM.
+    """Context manager that stops the search at SIGTERM, by raising `Stopped`.
 
-    The network that is being trained is lost.
+    The network that is being trained then is lost.
     """
 
     def stop(number: Any, frame: Any) -> None:
@@ -118,7 +118,10 @@ def _ending_at_sigterm() -> Iterator[None]:
 
 
 def _try_networks(config: Config, run: Any, data: Any, fingerprint: Any) -> Any:
-    """Trains networks until enough have finished. Returns the best trial."""
+    """Trains `search.trials` networks, except those that finished earlier.
+
+    Returns the best trial.
+    """
     study = _open_study(run.folder, config, fingerprint)
     for trial in _finished(study):
         _log(run, trial)
@@ -143,7 +146,7 @@ def _check(config: Config, task: Task) -> None:
 
 
 def _check_unused(config: Config) -> None:
-    """Raises `ConfigError` if a setting is given that has no effect."""
+    """Raises `ConfigError` if a setting that `no_bert` ignores is given."""
     usual = resolve.resolve_config({"task": config.task, "method": "no_bert"})
     values = {key: operator.attrgetter(key) for key in _UNUSED}
     given = [key for key, get in values.items() if get(config) != get(usual)]
@@ -157,7 +160,10 @@ def _check_unused(config: Config) -> None:
 
 
 def _open_study(folder: Path, config: Config, fingerprint: Any) -> Any:
-    """Returns the Optuna study in a folder, new or resumed."""
+    """Returns the Optuna study that is stored in a folder, or creates it.
+
+    `fingerprint` identifies the data. Other data or settings get a new study.
+    """
     with needs_extra("search", "A search"):
         import optuna
 
@@ -193,7 +199,7 @@ def _log(run: Any, trial: Any) -> None:
 
 
 def _run_trial(study: Any, run: Any, data: Any, config: Config) -> None:
-    """Trains one network; keeps it if it is the best so far."""
+    """Trains one network, and saves it if it is the best so far."""
     trial = study.ask()
     settings = no_bert_model.suggest(trial, config.search.space)
     keras.utils.set_random_seed(config.seed)
@@ -203,7 +209,7 @@ def _run_trial(study: Any, run: Any, data: Any, config: Config) -> None:
     value = no_bert_training.train_network(
         network, settings, data, config.train
     )
-    # Among equal trials the first is the best, in Optuna too.
+    # Of equally good trials the first is the best, as in Optuna.
     is_best = value > max((t.value for t in _finished(study)), default=-np.inf)
     if is_best:
         own_files.remove(_file_of(run, trial))
@@ -216,7 +222,8 @@ def _run_trial(study: Any, run: Any, data: Any, config: Config) -> None:
 
 
 def _file_of(run: Any, trial: Any) -> Any:
-    # Each trial has its own file: a process may end before its trial counts.
+    # Each trial has its own file, because the process can end between saving
+    # the file and storing the trial.
     return run.folder / f"trial_{trial.number}.keras"
 
 

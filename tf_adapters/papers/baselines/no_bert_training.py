@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Data:
-    """Token ids and targets of each split, and the metrics of predictions.
+    """Encodes the rows of each split, and evaluates networks on them.
 
     Args:
         config: `Config`.
@@ -48,7 +48,7 @@ class Data:
         return [split for split in self._encoded if split != "train"]
 
     def arrays(self, split: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Returns padded token ids `(rows, tokens)`, and targets."""
+        """Returns a split's padded token ids `(rows, tokens)` and targets."""
         encoded = self._encoded[split]
         longest = max(map(len, encoded.token_ids))
         ids = np.full((len(encoded.token_ids), longest), self.pad_id, "int32")
@@ -59,16 +59,19 @@ class Data:
     def judge(
         self, network: Any, split: Any
     ) -> tuple[dict[str, float], dict[str, Any]]:
-        """Returns a network's metrics and predictions on a split."""
+        """Evaluates a network on a split.
+
+        Returns a dict of metrics, and a dict of predictions and targets.
+        """
         ids, targets = self.arrays(split)
         outputs = network.predict(ids, batch_size=256, verbose=0)
         return self.head.judge(self.metrics, list(outputs), targets)
 
 
 def train_network(network: Any, settings: Any, data: Any, train: Any) -> float:
-    """Trains a network, restores its best weights, and returns its metric.
+    """Trains a network, and restores the weights of its best epoch.
 
-    Returns -1, which is below any metric, if training diverged immediately.
+    Returns the best validation metric, or -1 if training diverged immediately.
     """
     metric = data.metrics[0]
     best = {"value": -1.0, "weights": network.get_weights(), "epoch": -1}

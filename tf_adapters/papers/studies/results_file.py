@@ -1,7 +1,8 @@
-"""A file with the results of finished runs, which are then not trained again.
+"""Stores results of finished runs in a file. These runs are not trained again.
 
-It is JSON Lines. Each row has `run` (the run's id), `settings` (all settings of
-the run, except the locations of data) and `result` (its `result.json`).
+The format is JSON Lines. Each row has `run` (the run's id), `settings` (all
+settings of the run, except the locations of data) and `result` (its
+`result.json`).
 """
 
 from __future__ import annotations
@@ -120,20 +121,20 @@ class ResultsFile:
             ) from error
 
     def _remember(self, row: dict[str, Any]) -> None:
-        """Stores a row's result, so that its run is recognized.
+        """Stores the result of a row of the file in memory, keyed by settings.
 
-        Settings that are newer than the row get their default values.
+        Settings that were added after the row was written get their defaults.
         """
         try:
             config = resolve.resolve_config(row["settings"])
         except (ValueError, KeyError):
-            return  # The row is from another version, so no run matches it.
+            return  # Another version wrote the row, so no run matches it.
         key = identity(resolve.to_dict(config))
         if self._results.setdefault(key, row["result"]) != row["result"]:
             raise UserError(f"run {row['run']} has another result above")
 
     def _append(self, line: str) -> None:
-        """Appends a line in one write, so that no reader sees a part of it."""
+        """Appends a line in one write, so that no reader sees half a line."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with own_files.open_to_append(self.path) as file:
             # An editor may have removed the last end of line.
@@ -157,7 +158,10 @@ def _read_row(line: str) -> dict[str, Any]:
 
 
 def _texts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yields the dotted name and the value of each string in a nested value."""
+    """Yields `(name, string)` for each string in a nested dict or list.
+
+    The name consists of the dict keys that lead to the string, with dots.
+    """
     if isinstance(value, str):
         yield name, value
     elif isinstance(value, dict):

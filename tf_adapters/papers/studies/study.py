@@ -1,6 +1,6 @@
-"""Runs a study: a grid of runs, from a YAML file to tables and pictures.
+"""Runs a study, which is a grid of runs that a YAML file declares.
 
-`declaration` reads the file, `plan` makes its runs, `local_runner` trains the
+`declaration` reads the file, `plan` lists the runs, `local_runner` trains the
 missing ones, and `report` makes tables and pictures.
 """
 
@@ -52,17 +52,18 @@ def run_studies(
     `report.html`, and the pictures in `figures`.
 
     Args:
-        options: Object with `study`, `report`, `small`, `two_cores`,
+        options: Parsed flags, with `study`, `report`, `small`, `two_cores`,
             `model_dir`, `results_file`, `config_file`, `params_override`,
             `study_processes`, `executor`, `ray_address`, `ray_cpus` and
             `ray_gpus`.
-        flag_layer: Nested dict of the settings in flags.
+        flag_layer: Nested dict of the settings that flags give.
         runner: Function that trains a run, see `local_runner.run_missing`. By
-            default, each run is a process of its own, on the machines that
+            default, each run is a separate process, on the machines that
             `executor` selects.
 
     Returns:
-        Exit status: 0, or 1 if a run failed or, without `report`, is missing.
+        Exit status: 1 if a run failed, or if a run is missing and
+        `options.report` is not set, else 0.
     """
     if options.study.startswith(whole_paper.PREFIX):
         return whole_paper.run_paper(
@@ -114,9 +115,10 @@ def _run(
 
 
 def _results_file(options: Any, planned: Any, folder: Path) -> Any:
-    """Returns the `ResultsFile` that a flag names, or `None`.
+    """Returns the `ResultsFile` of the flag `--results_file`, or `None`.
 
-    Results of finished runs are copied between it and the study's folder.
+    Also copies results of finished runs from this file to the study's folder,
+    and from the folder to the file.
     """
     if not options.results_file:
         return None
@@ -129,11 +131,15 @@ def _results_file(options: Any, planned: Any, folder: Path) -> Any:
 def _pictures(
     study: Study, planned: Any, rows: Any, folder: Path, write: Any
 ) -> Any:
-    """Makes the pictures. If that fails, writes the report without them."""
+    """Makes a study's pictures and returns a list of `figures.Made`.
+
+    After an error, calls `write`, which writes the report without pictures, and
+    then raises the error again.
+    """
     try:
         return figures_lib.make_figures(study, planned, folder, rows)
     except BaseException as error:
-        # Existing pictures may show earlier runs.
+        # No pictures in this report: existing ones may show earlier runs.
         write()
         if isinstance(error, KeyboardInterrupt):
             print(
@@ -146,7 +152,7 @@ def _pictures(
 
 
 def _block(options: Any) -> str | None:
-    """Returns the name of the reduced form that a flag selects, or `None`."""
+    """Returns the reduced form that a flag selects ("small"), or `None`."""
     asked = [name for name in blocks.BLOCKS if getattr(options, name)]
     if len(asked) > 1:
         raise ConfigError(
@@ -184,7 +190,11 @@ def _executor(options: Any) -> tuple[Any, Any]:
 
 
 def _flags(options: Any, flag_layer: dict[str, Any]) -> dict[str, Any]:
-    """Returns a dict of the settings in flags. Later flags override earlier."""
+    """Returns a dict from dotted names to the settings that flags give.
+
+    `--params_override` overrides `--config_file`. `flag_layer`, a nested dict
+    of the settings from all other flags, overrides both.
+    """
     layers = map(resolve.parse_override, options.params_override)
     if options.config_file:
         layers = [resolve.load_yaml(options.config_file), *layers]
@@ -220,7 +230,7 @@ def _tables(study: Study, planned: Any, found: Any, folder: Path) -> Any:
 
 
 def _elsewhere(folder: Path) -> str:
-    """Returns advice if a study's folder has no finished run."""
+    """Returns a hint for the error that a study has no finished runs."""
     stem = folder.name
     for block in blocks.BLOCKS:
         stem = stem.removesuffix(f"_{block}")
@@ -240,7 +250,7 @@ def _elsewhere(folder: Path) -> str:
 
 
 def _relative(found: Any, folder: Path) -> dict[Any, Any]:
-    """Returns a dict from run id to folder, relative to the study's folder."""
+    """Returns a dict from run id to a path relative to the study's folder."""
     return {
         name: os.path.relpath(path or folder / name, folder)
         for name, path in found.items()
@@ -248,7 +258,7 @@ def _relative(found: Any, folder: Path) -> dict[Any, Any]:
 
 
 def _command(study_name: Any, options: Any, flags: Any, found: Any) -> Any:
-    """Returns a command line that makes the same tables."""
+    """Returns the command line that makes a study's tables again."""
     command = ["tf-adapters", f"--study={study_name}"]
     if _block(options):
         command.append(f"--{_block(options)}")
@@ -268,8 +278,8 @@ def _command(study_name: Any, options: Any, flags: Any, found: Any) -> Any:
 def _data_dir(found: Any) -> Any:
     """Returns the data folder that all finished runs read, or `None`.
 
-    It is part of the command that the report shows, even if `--report` was
-    given without `--data_dir`.
+    The command line in the report gives this folder, even if the report was
+    made without `--data_dir`.
     """
     folders = {
         load_setting(path / "config.yaml", "data.data_dir")

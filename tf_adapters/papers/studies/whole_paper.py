@@ -19,7 +19,7 @@ def run_paper(
     """Runs a paper's studies, and continues if one fails.
 
     Args:
-        asked: `"paper:<name>"`, a key of `paper.PAPERS`.
+        asked: `"paper:<name>"`, where the name is a key of `paper.PAPERS`.
         block: Name of the reduced form to run, such as `"small"`, or `None`.
             Studies without this form are skipped.
         run_study: Function that takes a study's name, runs the study, and
@@ -46,7 +46,7 @@ def run_paper(
 
 
 def _studies_of(paper: Any) -> list[str]:
-    """Returns the names of a paper's official studies, sorted."""
+    """Returns the sorted names of the library's own studies of a paper."""
     check_known("paper", paper, PAPERS, ConfigError)
     found = [
         path.stem

@@ -1,1 +1,1 @@
-"""An attack that replaces words by synonyms, its search, and WordNet."""
+"""An attack that replaces words by synonyms, which are read from WordNet."""

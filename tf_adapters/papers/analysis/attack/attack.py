@@ -144,7 +144,7 @@ class Attack(Analysis):
         return figure
 
     def _draw_bars(self, table: Any, counted: Any) -> Any:
-        """Draws bars for each method, if all runs have the same pretraining."""
+        """Draws success rates as bars, if pretraining steps do not differ."""
         means = table.groupby("method", sort=False).mean(numeric_only=True)
         figure, ((axes,),) = drawing.make_figure(width=3 + 0.9 * len(means))
         series = [
@@ -165,10 +165,10 @@ def _how(table: Any) -> str:
 
 
 class _Synonyms:
-    """Finds the synonyms that may replace the words of texts.
+    """Finds the synonyms by which the words of texts may be replaced.
 
     Args:
-        options: Object with `wordnet`, `tagger` and `rules`.
+        options: Parsed flags of `Attack`: `wordnet`, `tagger` and `rules`.
     """
 
     def __init__(self, options: Any) -> None:
@@ -185,7 +185,7 @@ class _Synonyms:
             self._tagger = run.experiment()
 
     def of_texts(self, texts: Any) -> list[list[list[Any]]]:
-        """Returns a list of synonyms for each word of each text."""
+        """Returns, for each text, a list with a list of synonyms per word."""
         return [
             [
                 self._of_word(word, letters)
@@ -211,7 +211,10 @@ class _Synonyms:
 
 
 def _attack(run: Any, options: Any, synonyms: Any) -> list[Any]:
-    """Attacks a run's first texts, and returns their `pwws.AttackResult`s."""
+    """Attacks the first validation texts of a run.
+
+    Returns a list with a `pwws.AttackResult` for each text.
+    """
     experiment = run.experiment()
     if not isinstance(experiment.model.head, heads.Classification):
         raise UserError(

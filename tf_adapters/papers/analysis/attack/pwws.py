@@ -6,9 +6,9 @@ two numbers: how much the word matters (its saliency), and how much its best
 synonym lowers the probability of the answer. Two programs (`SEARCHES`) search
 by different rules, and define success rates differently.
 
-A search is a generator that yields texts. Its caller sends the probabilities of
-their classes, so one call of the model serves many searches (`run_searches`).
-Searches are deterministic.
+A search is a generator that yields texts. Its caller sends back the model's
+class probabilities for them. `run_searches` runs many searches at once, so that
+one call of the model serves all of them. Searches are deterministic.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 @dataclasses.dataclass(frozen=True)
 class AttackResult:
-    """The result of the search for one text.
+    """The result of the attack on one text.
 
     Attributes:
         text: The final text, with spaces between words.
@@ -55,12 +55,12 @@ class _Text:
         self.queries = 0
 
     def with_word(self, place: Any, word: str) -> str:
-        """Returns the text with one word replaced."""
+        """Returns the text with `word` instead of the word at index `place`."""
         words = [*self.words[:place], word, *self.words[place + 1 :]]
         return " ".join(words)
 
     def ask(self, texts: Any) -> Iterator[Any]:
-        """Yields texts, and returns the probabilities that the caller sends."""
+        """Yields texts, and returns the probabilities sent to the generator."""
         self.queries += len(texts)
         return (yield texts) if texts else np.zeros((0, 2))
 
@@ -92,7 +92,7 @@ def search_openattack(
     Args:
         row_text: The text as given.
         words: Its words in lower case.
-        label: True class.
+        label: Index of the true class.
         candidates: List with a list of synonyms for each word.
 
     Yields:
@@ -125,10 +125,10 @@ def search_openattack(
 
 
 def _best(text: Any, place: Any, synonyms: Any, target: Any) -> Iterator[Any]:
-    """Returns the synonym that lowers a class's probability most, and its gain.
+    """Returns the synonym that lowers a class's probability most.
 
-    The gain is the decrease of the probability. If there are no synonyms,
-    returns the word itself, with a gain of 0.
+    Also returns the decrease. `place` is the word's index in the text, and
+    `target` is the class. Without synonyms, returns the word itself and 0.
     """
     if not synonyms:
         return text.words[place], 0.0
@@ -158,8 +158,8 @@ def search_textattack(
     places = [i for i, w in enumerate(words) if w not in ENGLISH_STOP_WORDS]
     asked = [text.with_word(place, "[UNK]") for place in places]
     unknown = yield from text.ask(asked)
-    # The probability of the complete text would be a constant, which the
-    # softmax ignores.
+    # The saliency omits the probability of the complete text: it is a constant,
+    # which does not change the softmax.
     saliency = [-row[label] for row in unknown]
     gains = []
     for place in places:
@@ -183,9 +183,9 @@ def search_textattack(
 
 
 def _tries(text: Any, place: Any, synonyms: Any) -> Iterator[Any]:
-    """Replaces one word by each of its synonyms.
+    """Replaces the word at index `place` by each of its synonyms.
 
-    Returns the model's class probabilities for each of the resulting texts.
+    Returns the model's class probabilities `(synonyms, classes)`.
     """
     asked = [text.with_word(place, word) for word in synonyms]
     return np.asarray((yield from text.ask(asked)))
@@ -201,12 +201,12 @@ def run_searches(
 
     Args:
         searches: List of generators, such as `search_openattack` returns.
-        score: Function that takes pairs of a search's index and a text, and
-            returns probabilities `(pairs, classes)`. It is called with the next
-            texts of all searches.
+        score: Function that takes a list of pairs (index of a search, text),
+            and returns the model's probabilities `(pairs, classes)`. It is
+            called with the next texts of all searches.
 
     Returns:
-        List of `AttackResult`.
+        List with the `AttackResult` of each search.
     """
     results, asked = [None] * len(searches), {}
     for place, search in enumerate(searches):
@@ -235,7 +235,7 @@ _NEVER_REPLACED = ("be", "is", "are", "am")
 
 
 def first_words(lemmas: Any, word: str) -> list[Any]:
-    """Returns the synonyms that OpenAttack tries, phrases cut to one word."""
+    """Returns the synonyms that OpenAttack tries: first words of `lemmas`."""
     if word in _NEVER_REPLACED:
         return []
     found = (lemma.split("_")[0].lower() for lemma in lemmas)
@@ -243,6 +243,6 @@ def first_words(lemmas: Any, word: str) -> list[Any]:
 
 
 def single_words(lemmas: Any, word: str) -> list[Any]:
-    """Returns the synonyms of a word that TextAttack tries, without phrases."""
+    """Returns the synonyms that TextAttack tries: `lemmas` without phrases."""
     found = (lemma for lemma in lemmas if "_" not in lemma)
     return [new for new in dict.fromkeys(found) if new != word]

@@ -26,7 +26,7 @@ _ENDINGS = {
 
 
 class WordNet:
-    """WordNet's sets of synonyms.
+    """Looks up synonyms of words in WordNet.
 
     Args:
         folder: Path of a folder in WordNet's format.
@@ -83,9 +83,9 @@ class WordNet:
         return [form for form in dict.fromkeys(forms) if form in index]
 
     def synsets(self, word: str, part_of_speech: Any) -> list[list[Any]]:
-        """Returns a list of synonyms for each sense of a word.
+        """Returns the senses of a word, each as a list of synonyms.
 
-        Frequent senses come first.
+        Frequent senses come first. `part_of_speech` is one letter.
         """
         return [
             self._lemmas(part_of_speech, offset)
@@ -96,7 +96,8 @@ class WordNet:
     def lemmas(self, word: str, parts_of_speech: Any) -> list[Any]:
         """Returns the synonyms of all senses of a word, with duplicates.
 
-        The order is that of `parts_of_speech` and `synsets`.
+        They are sorted by `parts_of_speech`, a string of letters such as "nv",
+        and then by frequency of the sense.
         """
         return [
             lemma
@@ -111,7 +112,7 @@ class WordNet:
         fields = data[offset : data.index(b"\n", offset)].decode().split(" ")
         # Offset, file, type, hexadecimal count, then pairs of word and number.
         words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
-        # Adjectives may have a mark of their position: `galore(ip)`.
+        # Adjectives may end with a mark for their position: `galore(ip)`.
         return [word.partition("(")[0] for word in words]
 
 
@@ -126,7 +127,10 @@ def _without_endings(forms: Any, part_of_speech: Any) -> list[Any]:
 
 
 def _read_index(path: Path) -> dict[Any, Any]:
-    """Returns a dict from each lemma to offsets of its sets of synonyms."""
+    """Returns a dict from each lemma to the byte offsets of its senses.
+
+    `path` is an `index.*` file; the offsets are positions in the `data.*` file.
+    """
     index = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("  "):

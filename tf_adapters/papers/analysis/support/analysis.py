@@ -20,7 +20,7 @@ ANALYSES = {}
 
 
 class Analysis:
-    """Base class of an analysis: one table and its picture.
+    """Base class of analyses, which compute a table from runs and draw it.
 
     `tf-adapters analyse <name> --help` shows the class's docstring, which
     describes the computation and names the paper's table or figure.
@@ -31,7 +31,7 @@ class Analysis:
     reads = "model_dir"
 
     def add_flags(self, parser: argparse.ArgumentParser) -> None:
-        """Adds the analysis's own flags to an `argparse` parser."""
+        """Adds the flags of this analysis to an `argparse` parser."""
 
     def table(self, options: Any) -> None:
         """Returns the results as a `pandas.DataFrame`.
@@ -51,19 +51,19 @@ class Analysis:
 
 
 def add_split(parser: argparse.ArgumentParser) -> None:
-    """Adds the flag `--split`: the split that the metric is measured on."""
+    """Adds the flag `--split`, the data split on which metrics are measured."""
     parser.add_argument(
         "--split", choices=("validation", "test"), default="validation"
     )
 
 
 def names(text: Any) -> list[Any]:
-    """Splits a string at commas and returns the list of names."""
+    """Splits a string of names at commas and returns them as a list."""
     return [name for name in text.split(",") if name]
 
 
 def register(name: str) -> Callable[..., Any]:
-    """Returns a decorator that registers an `Analysis` under a name."""
+    """Returns a class decorator that registers an `Analysis` under a name."""
 
     def decorate(cls: Any) -> Any:
         if name in ANALYSES:

@@ -39,7 +39,7 @@ def summary(one: Any) -> str:
 
 
 def make_parser(parser_class: Any = argparse.ArgumentParser) -> Any:
-    """Returns the parser of `tf-adapters analyse NAME`."""
+    """Returns the parser of the command line `tf-adapters analyse NAME`."""
     parser = parser_class(
         prog="tf-adapters analyse",
         description="A table and a picture of finished runs.",
@@ -87,12 +87,13 @@ class _Parser(argparse.ArgumentParser):
 def parse_options(
     name: str, flags: dict[str, Any], folders: Sequence[Any]
 ) -> Any:
-    """Returns the options that an analysis's `table` takes.
+    """Parses an analysis's flags. Returns the argument for `Analysis.table`.
 
     Args:
         name: Name of the analysis.
-        flags: Dict of the analysis's flags. A list becomes values separated by
-            commas, `True` a flag without a value, and `False` no flag.
+        flags: Dict from the analysis's flags to values. A list means values
+            separated by commas, `True` a flag without a value, and `False` that
+            the flag is not given.
         folders: List of folders to read.
 
     Raises:
@@ -111,13 +112,13 @@ def parse_options(
     flag = "study_dir" if ANALYSES[name].reads == "study_dir" else "model_dir"
     arguments.append(f"--{flag}=given")
     options = make_parser(_Parser).parse_args(arguments)
-    # Set here, because the name of a folder can contain a comma.
+    # Not given as a flag, because the name of a folder can contain a comma.
     options.folders = [str(folder) for folder in folders]
     return options
 
 
 def write_table_csv(table: pd.DataFrame, output: Any) -> Path:
-    """Writes a table as a CSV file; returns the path.
+    """Writes a table as a CSV file and returns the file's path.
 
     Args:
         table: `pandas.DataFrame`.
@@ -132,7 +133,7 @@ def write_table_csv(table: pd.DataFrame, output: Any) -> Path:
 def write_picture(
     one: Any, table: Any, output: Any, ending: str = "png"
 ) -> Path:
-    """Draws an analysis's table; returns the path of the picture.
+    """Draws an analysis's table and returns the path of the picture.
 
     Args:
         one: `Analysis`.

@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 def probe_passes(
     experiment: Experiment, rows: Any, read: Any
 ) -> Iterator[tuple[Any, dict[str, Any], Any]]:
-    """Computes the encoder's outputs, including the values that slots report.
+    """Runs an experiment's encoder on rows, in evaluation mode.
+
+    The outputs include probes: values inside the blocks, such as an adapter's
+    weights for each token.
 
     Args:
-        experiment: `Experiment`, whose encoder is used.
-        rows: Rows of the experiment's task.
+        experiment: `Experiment`.
+        rows: List of dicts, rows of the experiment's task.
         read: See `encoder_passes`.
 
     Returns:
@@ -80,11 +83,11 @@ def encoder_passes(
 def compare_speeds(
     whole: Any, smaller: Any, turns: int
 ) -> tuple[Any, Any, Any]:
-    """Returns the speed of a smaller model relative to the complete one.
+    """Measures how many times faster a smaller model is than the complete one.
 
     Args:
         whole: Pair of a `Trainer` and the `Examples` to predict.
-        smaller: The same for the smaller model.
+        smaller: The same pair for the smaller model.
         turns: Number of timings of each model. The two are timed alternately.
 
     Returns:

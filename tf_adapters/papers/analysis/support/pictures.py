@@ -1,4 +1,4 @@
-"""Panels and labels for the pictures of analyses, in the style of reports."""
+"""Panels, line styles and labels for the pictures of analyses."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ def make_panels(
 
 
 def styled(groups: Any) -> Iterator[tuple[Any, Any, dict[str, str]]]:
-    """Yields the name, rows and style of each group of a `groupby`."""
+    """Yields each group of a pandas `groupby`: name, rows, and a line style."""
     for (name, rows), style in zip(groups, styles(), strict=False):
         yield name, rows, style
 
 
 def in_words(setting: Any) -> Any:
-    """Returns the label for a setting on an axis, by default its name."""
+    """Returns the axis label for a setting. Defaults to the setting's name."""
     return _IN_WORDS.get(setting, setting)
 
 
 def explain_bands(figure: Any, runs: Any) -> None:
-    """Adds a title that explains the bands, if lines have several runs.
+    """Adds a title that explains the bands around lines that average runs.
 
     Args:
         figure: Matplotlib's figure.
-        runs: Largest number of runs in a line.
+        runs: Largest number of runs in a line. If 1, no title is added.
     """
     if runs > 1:
         figure.suptitle("Bands: the least to the largest run", size=9)

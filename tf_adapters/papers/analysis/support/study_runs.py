@@ -40,12 +40,11 @@ def load_study_runs(folder: Path, columns: Sequence[str] = ()) -> Any:
 
 
 def run_folder(study_dir: Path, row: dict[str, Any]) -> Path:
-    """Returns the folder of a study's run.
+    """Returns the folder of a run, which can be in another study's folder.
 
     Args:
         study_dir: Folder of the study.
-        row: Dict with a row of `runs.csv`. The run can be in another
-            study's folder.
+        row: Row of the study's `runs.csv` as a dict.
     """
     # Version 0.1.0 wrote no column `folder`; runs were in the study's folder.
     return Path(study_dir) / row.get("folder", row["run"])

@@ -73,7 +73,7 @@ def load_run(folder: Path) -> "TrainedRun":
 
 
 class RunsAnalysis(Analysis):
-    """Base class of analyses that compute rows of a table from each run."""
+    """Base class of analyses that compute the rows of a table run by run."""
 
     reads = "model_dirs"
     # Columns of the table. The first one is the run's folder.

@@ -31,7 +31,7 @@ def folder_of_row(folder: Path, row: dict[str, Any]) -> Path:
     """Returns the folder of a run, or of one task in a run with several tasks.
 
     Args:
-        folder: Path of the study.
+        folder: Path of the study's folder.
         row: Dict from `report.run_rows`. Its `folder`, if present, is relative
             to the study's folder.
     """
@@ -103,9 +103,10 @@ def _values(row: Any, keys: Any) -> Any:
 
 
 def _setting(names: Any, others: Any, high: Any, low: Any) -> Any:
-    """Returns a JSON string of both rows' values of the keys, except `seed`.
+    """Returns a JSON string that identifies a pair of runs except for the seed.
 
-    `names` and `others` are the keys that identify each of the two runs.
+    It has the values of both rows `high` and `low` for the keys `names`, which
+    identify the first run, and `others`, which identify the second.
     """
     keys = [key for key in dict.fromkeys((*names, *others)) if key != "seed"]
     values = [[key, high.get(key), low.get(key)] for key in keys]
@@ -115,7 +116,7 @@ def _setting(names: Any, others: Any, high: Any, low: Any) -> Any:
 def predicted_pairs(
     matched: Any, runs: Sequence[Run], folder: Path, split: Any
 ) -> list[Any] | None:
-    """Returns a `statistics.Pair` for each pair of runs and stored split.
+    """Returns a `statistics.Pair` for each pair of runs and set of examples.
 
     Returns `None` if predictions are missing, if the two runs of a pair have
     different targets, or if a metric is not computed from predictions. Two test
@@ -125,7 +126,7 @@ def predicted_pairs(
     Args:
         matched: Result of `match_runs`.
         runs: List of `Run`.
-        folder: Path of the study.
+        folder: Path of the study's folder.
         split: The study's `report.split`, such as `"test"`.
     """
     by_id = {run.id: run for run in runs}
@@ -187,7 +188,7 @@ def _sample(setting: Any, high: Any, low: Any, by_id: Any) -> dict[str, Any]:
 
 
 def _group(setting: Any, high: Any, low: Any) -> Any:
-    """Returns a string that is equal for settings measured on the same runs.
+    """Returns the same string for all settings measured on the same runs.
 
     Such settings differ in values that only one side has (several adapter sizes
     compared with one baseline), or in tasks that one run trained together.

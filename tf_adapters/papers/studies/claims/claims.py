@@ -27,7 +27,7 @@ _RATE = "train.learning_rate"
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """A claim and its result.
+    """A claim, and the decision whether the study's runs support it.
 
     Attributes:
         claim: `Claim`.
@@ -87,7 +87,10 @@ def _measured(
     folder: "Path",
     tables: Any,
 ) -> "Verdict":
-    """Compares a claim's sides, and decides only if that is impossible."""
+    """Compares a claim's sides. Returns a `Verdict`, not yet decided.
+
+    If the sides cannot be compared, the `Verdict` is final and says why.
+    """
     reason = (claim.not_testable or {}).get(study.form)
     if reason is not None:
         text = f"Not testable here: {reason.rstrip('.')}."
@@ -105,7 +108,7 @@ def _measured(
 
 
 def _narrow(claim: Any, runs: Any) -> Any:
-    """Removes from a claim the values, such as methods, that no run has."""
+    """Removes from a claim the setting values for which there is no run."""
     return dataclasses.replace(
         claim,
         higher=_narrow_side(claim.higher, runs),
@@ -124,7 +127,7 @@ def _narrow_side(side: Any, runs: Any) -> dict[str, Any]:
 
 
 def _of_figure(claim: Any, runs: Any, paths: Any) -> Comparison | str:
-    """Compares rows of a figure's tables, or returns why this is impossible."""
+    """Compares rows of a figure's tables. If impossible, returns the reason."""
     if not paths:
         return f"the figure `{claim.of}` was not made"
     keys = {key for run in runs for key in run.point}
@@ -137,7 +140,7 @@ def _of_figure(claim: Any, runs: Any, paths: Any) -> Comparison | str:
 def _of_runs(
     claim: Any, study: "Study", runs: Any, rows: Any, folder: "Path"
 ) -> Comparison | str:
-    """Compares the metrics of runs, or returns why this is impossible."""
+    """Compares the metrics of runs. If impossible, returns the reason."""
     split = study.report.split
     rows = [row for row in rows if row[split] is not None]
     if claim.spreads:
@@ -169,7 +172,7 @@ def _decided(
     runs: Any,
     rows: Any,
 ) -> Any:
-    """Fills in the word and the sentence of a measured claim's `Verdict`."""
+    """Completes a `Verdict` from `_measured`: decides, and explains why."""
     claim, comparison = measured.claim, measured.comparison
     sides = _rows_of_sides(claim, runs, rows)
     first, second = (dict.fromkeys(row["task"] for row in s) for s in sides)
@@ -194,8 +197,8 @@ def _decided(
 def _rows_of_sides(claim: Any, runs: Any, rows: Any) -> list[Any]:
     """Returns the rows of the runs on each side of a claim.
 
-    A claim about a figure may also name columns that are not settings. They do
-    not matter here.
+    A claim about a figure may also name columns that are not settings. Such
+    columns are ignored.
     """
     known = {key for run in runs for key in run.settings} | {"task"}
     where, *sides = (
@@ -209,7 +212,7 @@ def _rows_of_sides(claim: Any, runs: Any, rows: Any) -> list[Any]:
 def _untuned_rates(
     sides: Any, study: "Study", runs: Any
 ) -> tuple[Any, ...] | None:
-    """Returns each side's learning rates, or `None` if they are varied."""
+    """Returns each side's learning rates, or `None` if the study tunes them."""
     if _RATE in study.select_over or any(_RATE in run.point for run in runs):
         return None
     rates = {run.id: run.config.train.learning_rate for run in runs}

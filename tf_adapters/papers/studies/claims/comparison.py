@@ -20,12 +20,13 @@ class Comparison:
         freedom: Degrees of freedom of the standard error.
         p: Two-sided p value for the hypothesis of no difference.
         pairs: Number of pairs, or of boxes for spreads.
-        seeds: Smallest number of seeds of any setting, or `None` without
-            predictions.
-        examples: Number of distinct examples, 0 without predictions.
+        seeds: Smallest number of seeds of any setting, or `None` if the test
+            does not use predictions.
+        examples: Number of distinct examples, or 0 if it does not.
         test: Name of the test: `"bootstrap"`, `"pairs"` or `"permutation"`.
-        runs: Number of runs, for spreads.
-        second_p: p of a second test, Brown and Forsythe's for spreads.
+        runs: Number of runs. Only set if spreads are compared.
+        second_p: p value of Brown and Forsythe's test. Only set if spreads are
+            compared.
     """
 
     difference: float
@@ -46,7 +47,7 @@ class Comparison:
 
     @property
     def is_alone(self) -> bool:
-        """Whether this compares a single pair without predictions."""
+        """Whether this compares only one pair, and does not use predictions."""
         return self.test == "pairs" and self.pairs == 1
 
     def interval(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
@@ -57,8 +58,8 @@ class Comparison:
     def p_above(self, limit: float) -> float:
         """Returns the one-sided p value for a difference above a limit.
 
-        The p value is 1 if the standard error is unknown, or if it is 0, as
-        when both sides answer every example alike.
+        The p value is 1 if the standard error is unknown or 0. The error is 0,
+        for example, if both sides give the same answer to every example.
         """
         if self.error == 0 or self.error != self.error:
             return 1.0

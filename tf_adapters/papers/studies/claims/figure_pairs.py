@@ -87,7 +87,7 @@ def _by_runs(
 
 
 def _without_seed(run: Any, names: Any) -> tuple[Any, ...]:
-    """Returns the values in `run` except the seed. `names` names the values.
+    """Drops the seed from `run`, a tuple of values whose names are `names`.
 
     If `names` is empty, the result is an empty tuple for every run.
     """
@@ -97,7 +97,10 @@ def _without_seed(run: Any, names: Any) -> tuple[Any, ...]:
 
 
 def _has(wanted: Any, table: Any) -> np.ndarray:
-    """Returns whether each row of a table has the wanted column values."""
+    """Returns a boolean array: whether each row has the wanted column values.
+
+    A number matches in any notation, such as "0.1" and "1e-1".
+    """
     found = np.ones(len(table), bool)
     for key, values in wanted.items():
         values = list(

@@ -58,13 +58,13 @@ def accuracy(targets: Any, predicted: Any) -> Callable[..., Any]:
 
 
 def f1(targets: Any, predicted: Any) -> Callable[..., Any]:
-    """Returns a function that computes F1 of class 1, see `metrics.f1`."""
+    """Returns a function that computes F1 of class 1 in each sample."""
     right = np.equal(targets, 1) & np.equal(predicted, 1)
     return ratio(2 * right, np.equal(targets, 1) + 0 + np.equal(predicted, 1))
 
 
 def macro_f1(targets: Any, predicted: Any) -> Callable[..., Any]:
-    """Returns a function that computes macro F1, see `metrics.macro_f1`.
+    """Returns a function that computes macro F1 in each sample.
 
     The mean is over the classes that occur in a sample.
     """
@@ -79,7 +79,7 @@ def macro_f1(targets: Any, predicted: Any) -> Callable[..., Any]:
 
 
 def matthews(targets: Any, predicted: Any) -> Callable[..., Any]:
-    """Returns a function that computes Matthews' correlation coefficient.
+    """Returns a function that computes Matthews' correlation of each sample.
 
     With more than two classes, this is Gorodkin's coefficient.
     """
@@ -101,16 +101,16 @@ def matthews(targets: Any, predicted: Any) -> Callable[..., Any]:
 
 
 def pearson(targets: Any, predicted: Any) -> Callable[..., Any]:
-    """Returns a function that computes Pearson's correlation coefficient."""
+    """Returns a function that computes Pearson's correlation of each sample."""
     x, y = (np.asarray(v, "float64") for v in (targets, predicted))
     x, y = x - x.mean(), y - y.mean()
     return lambda counts: _correlation(counts, x, y)
 
 
 def spearman(targets: Any, predicted: Any) -> Callable[..., Any]:
-    """Returns a function that computes Spearman's correlation coefficient.
+    """Returns a function that computes Spearman's correlation of each sample.
 
-    Ranks are computed within each sample.
+    Ranks are computed within the sample.
     """
 
     def metric(counts: np.ndarray) -> Any:
@@ -121,9 +121,9 @@ def spearman(targets: Any, predicted: Any) -> Callable[..., Any]:
 
 
 def sampled_tag_accuracy(targets: Any, predicted: Any) -> Callable[..., Any]:
-    """Returns a function that computes the share of words with the right tag.
+    """Returns a function that computes each sample's share of correct tags.
 
-    The arguments are those of `entities`.
+    See `entities` for the arguments.
     """
     right = [
         sum(np.sum(np.equal(*part)) for part in zip(*rows, strict=True))
@@ -135,10 +135,13 @@ def sampled_tag_accuracy(targets: Any, predicted: Any) -> Callable[..., Any]:
 def entities(name: str, targets: Any, predicted: Any) -> Callable[..., Any]:
     """Returns a function that computes F1, precision or recall of entities.
 
+    The function computes the metric of each sample of sentences.
+
     Args:
         name: `entity_f1`, `entity_precision` or `entity_recall`.
-        targets: List with an entry for each sentence: a list of its stretches
-            of labeled words. A stretch is the list of its words' class names.
+        targets: List with an entry for each sentence, which is a list of
+            stretches of labeled words. A stretch is a list of class names, one
+            for each word.
         predicted: The predicted class names in the same form.
     """
     right, found, there = np.transpose(
@@ -167,7 +170,7 @@ def _count_entities(targets: Any, predicted: Any) -> np.ndarray:
 def multilabel_f1(
     average: Any, targets: np.ndarray, predicted: Any
 ) -> Callable[..., Any]:
-    """Returns a function that computes F1 of examples with several classes.
+    """Returns a function that computes multilabel F1 in each sample.
 
     Args:
         average: `"micro"`, or `"macro"` for a mean over all classes.
@@ -216,7 +219,7 @@ def _correlation(counts: np.ndarray, x: Any, y: Any) -> np.ndarray:
 
 
 def _spread(counts: np.ndarray, values: Any) -> np.ndarray:
-    """Returns the sum of squares of `values` in each sample.
+    """Returns the sum of `values**2` over the examples of each sample.
 
     A sum that is small enough to be a rounding error becomes 0.
     """
@@ -226,7 +229,7 @@ def _spread(counts: np.ndarray, values: Any) -> np.ndarray:
 
 
 def _ranks(counts: np.ndarray, values: Any) -> np.ndarray:
-    """Returns each example's mean rank within each sample."""
+    """Returns each example's rank in each sample. Ties get their mean rank."""
     values = np.asarray(values)
     order = np.argsort(values, kind="stable")
     _, starts, places = np.unique(

@@ -1,4 +1,4 @@
-"""Writes the sentences of verdicts on claims."""
+"""Writes sentences that explain the verdicts on a paper's claims."""
 
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -16,9 +16,10 @@ class Circumstances:
     """Facts about a claim's runs that its sentence mentions.
 
     Attributes:
-        printed: The printed difference to compare with, or `None`.
+        printed: The difference that the paper prints, or `None`.
         one_seed: Whether all runs of the study have the same seed.
-        rates: The learning rates of both sides, if the study did not tune them.
+        rates: The learning rates of each side, or `None` if the study tuned
+            them.
     """
 
     printed: float | None = None

@@ -1,4 +1,4 @@
-"""Compares how much the runs of two sides vary.
+"""Compares how much the runs on the two sides of a claim vary.
 
 A box holds the runs of one side that differ only in the settings that a claim
 names, such as the seed. The spread of a box is the mean absolute deviation of
@@ -37,7 +37,7 @@ def compare_spreads(
         boxes: Pairs of boxes, one of each side. A box is a list of at least
             `FEWEST` metrics.
         draws: Number of permutations.
-        seed: Integer.
+        seed: Integer, the seed of the permutations.
     """
     pairs = [(_deviations(high), _deviations(low)) for high, low in boxes]
     difference = float(np.mean([np.mean(h) - np.mean(low) for h, low in pairs]))
@@ -62,9 +62,9 @@ def _deviations(values: Sequence[float]) -> Floats:
 
 
 def _variance(high: Floats, low: Floats) -> float:
-    """Returns the variance of the difference between two sides' means.
+    """Returns the variance of the difference between the means of two arrays.
 
-    The variance within the sides is pooled.
+    Both arrays are assumed to have the same variance, which is pooled.
     """
     squares = np.var(high) * len(high) + np.var(low) * len(low)
     pooled = squares / (len(high) + len(low) - 2)
@@ -90,9 +90,9 @@ def _p_of_permutations(
 def _permuted(
     high: Floats, low: Floats, draws: int, generator: np.random.Generator
 ) -> Floats:
-    """Permutes the values of two sides, and returns the differences of means.
+    """Exchanges values between two arrays at random, `draws` times.
 
-    The result has one difference for each of `draws` permutations.
+    Returns an array `(draws,)` with the difference of the means each time.
     """
     both = np.tile(np.concatenate([high, low]), (draws, 1))
     both = generator.permuted(both, axis=1)

@@ -1,4 +1,4 @@
-"""Significance of a difference between two sides, as pure functions.
+"""Tests whether the difference between a claim's two sides is significant.
 
 There are two kinds of evidence. If predictions are stored, `bootstrap`
 resamples examples and adds the variance over seeds. Otherwise `compare_pairs`
@@ -25,7 +25,7 @@ from tf_adapters.papers.studies.claims.comparison import Comparison
 from tf_adapters.papers.studies.claims.comparison import add_variances
 from tf_adapters.papers.studies.claims.comparison import p_of_t
 
-# Largest number of examples times draws that are in memory at a time.
+# Largest product of examples and draws for which counts are held in memory.
 _AT_ONCE = 2_000_000
 
 
@@ -51,13 +51,14 @@ class Pair:
     """Two runs, one of each side, that differ only in the compared settings.
 
     Attributes:
-        setting: Hashable value of all settings that both runs share, except the
-            seed.
+        setting: Hashable value that identifies all settings that are not
+            compared, except the seed.
         examples: Hashable value that identifies the set of examples.
         count: Number of examples.
-        high: Function that takes counts `(draws, examples)` and returns the
-            metric of each draw.
-        low: The same for the other side.
+        high: Function that computes the metric of the run that the claim says
+            is better. It takes an array `(draws, examples)`, how often each
+            bootstrap draw contains each example, and returns `(draws,)`.
+        low: The same function for the other run.
         group: Value shared by settings that are measured on the same runs, such
             as languages. `None` if the setting is a group of its own.
         sample: Value shared by the pairs of a group that vary together, such as
@@ -73,7 +74,7 @@ class Pair:
     sample: Hashable = None
 
     def differences(self, counts: np.ndarray) -> Any:
-        """Returns the difference between the two metrics of each draw."""
+        """Returns the difference `high - low` of the metrics in each draw."""
         return self.high(counts) - self.low(counts)
 
 
@@ -132,9 +133,9 @@ def _least_seeds(pairs: Iterable[Any]) -> Any:
 def _draw(
     pairs: Iterable[Any], weights: Any, sets: Any, draws: int, generator: Any
 ) -> np.ndarray:
-    """Returns the weighted sum of the pairs' differences in each sample.
+    """Returns the weighted sum of pairs' differences in each bootstrap draw.
 
-    `sets` is a dict from each set of examples to its number of examples.
+    `sets` is a dict from `Pair.examples` to the number of examples.
     """
     drawn = np.zeros(draws)
     for examples, count in sets.items():
@@ -153,7 +154,10 @@ def _draw(
 
 
 def _counts(draws: int, count: Any, generator: Any) -> Any:
-    """Draws bootstrap samples. Returns how often each has each example."""
+    """Draws bootstrap samples of `count` examples.
+
+    Returns an array `(draws, count)`: how often each draw has each example.
+    """
     places = generator.integers(count, size=(draws, count))
     places += count * np.arange(draws)[:, None]
     counts = np.bincount(places.ravel(), minlength=draws * count)
@@ -161,11 +165,14 @@ def _counts(draws: int, count: Any, generator: Any) -> Any:
 
 
 def _of_seeds(pairs: Sequence[Any], shares: Any) -> Iterator[Any]:
-    """Yields the variance over seeds in each group and its degrees of freedom.
+    """Yields the variance of a mean difference that is due to seeds.
+
+    Yields a pair for each group (see `Pair`) with several seeds: the variance
+    and its degrees of freedom.
 
     Args:
         pairs: List of `Pair`.
-        shares: The contribution of each pair to the difference.
+        shares: The terms of the mean difference, one for each pair.
     """
     groups = collections.defaultdict(lambda: collections.defaultdict(float))
     for number, (pair, share) in enumerate(zip(pairs, shares, strict=True)):

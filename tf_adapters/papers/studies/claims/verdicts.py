@@ -44,7 +44,7 @@ def scale(claim: Claim) -> int:
 
 
 def p_of(claim: Claim, comparison: Comparison) -> float:
-    """Returns the p value that decides on a claim, not yet corrected."""
+    """Returns the p value that decides on a claim, before Holm's correction."""
     if claim.within is not None:
         return comparison.p_within(claim.within / scale(claim))
     if claim.at_most_behind is not None:

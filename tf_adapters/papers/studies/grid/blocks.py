@@ -1,4 +1,4 @@
-"""Applies reduced forms, and settings from the command line, to a study."""
+"""Applies reduced forms, such as `small`, and flags to a study's settings."""
 
 import dataclasses
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ BLOCKS = ("small", "two_cores")
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """A reduced form of a study.
+    """A reduced form of a study, such as `small`.
 
     Attributes:
         settings: Dict of settings. A key of the grid has the value or values
@@ -75,7 +75,7 @@ def with_block(
 
 
 def _with_grids(study: "Study", block: Any) -> Any:
-    """Replaces a study's grids by the grids of a block.
+    """Replaces a study's grids by the grids of its reduced form `block`.
 
     Settings in the study's `where` that are keys of the new grids are dropped.
     """

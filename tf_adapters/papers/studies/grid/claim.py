@@ -10,7 +10,7 @@ from tf_adapters.common.errors import shown
 from tf_adapters.papers.studies.grid import blocks
 from tf_adapters.papers.studies.grid import settings as study_settings
 
-# The key of `Claim.printed` for all tasks of the paper.
+# Key of `Claim.printed` for the mean over all tasks of the paper.
 AVERAGE = "average"
 
 
@@ -54,7 +54,7 @@ class Claim:
 
     @property
     def margin(self) -> float | None:
-        """The difference below which two sides count as equal, or `None`."""
+        """The value of `within` or `at_most_behind`, or `None`."""
         return self.at_most_behind if self.within is None else self.within
 
     def printed_for(self, tasks: list[str]) -> float | None:
@@ -77,7 +77,7 @@ class Claim:
 
 
 def read_claim(values: object, figures: list[str]) -> Claim:
-    """Returns a claim from a study's file.
+    """Checks a claim in a study's file, and returns it as a `Claim`.
 
     Args:
         values: Dict with the fields of `Claim`.

@@ -6,8 +6,8 @@ Evaluation takes `2 x weights x tokens`. Only the weights in the encoder blocks'
 matrix multiplications count. Embeddings, adapters, heads, and the products of
 queries, keys and values do not. Early stopping is ignored.
 
-For two cores, operations are divided by measured speeds; for an accelerator, by
-a stated fraction of the speed that its maker specifies.
+Operations are converted to seconds on two cores by measured speeds, and to
+seconds on an accelerator by a fraction of its specified speed.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ _LOW_RESOURCE_VALIDATION = 1000  # He et al. 2021, section 3.2.
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """The cost of runs.
+    """The estimated cost of training and evaluating runs.
 
     Attributes:
         runs: Number of runs.
@@ -67,8 +67,9 @@ class Cost:
 def cost_of(runs: "Sequence[Run]") -> "Cost":
     """Returns the `Cost` of a study's runs.
 
-    Includes the training of a fusion's members. A member counts once, even if
-    several fusions use it or if it is also a run of the study.
+    Includes the training of members, the adapters that a fusion combines. A
+    member counts once, even if several fusions use it or if it is also a run of
+    the study.
 
     Args:
         runs: List of `Run`.

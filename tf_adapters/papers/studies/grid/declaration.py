@@ -165,16 +165,20 @@ def _grids(grid: Any) -> Any:
 
 
 def _axes_of(grids: Any, common: Any, base: Any) -> tuple[list[Any], list[Any]]:
-    """Returns a dict from key to values for each grid, and the selected keys.
+    """Returns a list of grids, and a list of all keys that they select over.
 
-    `common` is the study's `select_over`, and `base` its `base`.
+    A grid is a dict from key to values. `common` is the study's `select_over`,
+    and `base` its `base`.
     """
     axes, selected = zip(*(_grid(g, common, base) for g in grids), strict=True)
     return list(axes), list(dict.fromkeys(key for s in selected for key in s))
 
 
 def _grid(entry: Any, common: Any, base: Any) -> tuple[dict[str, Any], Any]:
-    """Returns two dicts from key to values: a whole grid, and `select_over`."""
+    """Returns a grid, and the part of it that belongs to `select_over`.
+
+    Both are dicts from key to values.
+    """
     check_mapping(entry)
     own = {k: v for k, v in entry.items() if k != "select_over"}
     axes = _axes(own)
@@ -219,7 +223,7 @@ def _axes(grid: Any) -> Any:
 
 
 def _entries_of_where(where: Any) -> list[Any]:
-    """Returns the entries of `where` as pairs of dicts, `[]` for `None`."""
+    """Returns the entries of `where` as a list of `(when, set)`."""
     if not isinstance(where, list | None):
         raise ConfigError(
             "`where` must be a list of entries `{when: {...}, set: {...}}`. "

@@ -93,7 +93,7 @@ def without_other_runs(study: Study, runs: Sequence[Run]) -> Study:
 
 
 def _cut_expected(study: Study, runs: Any) -> Expected | None:
-    """Returns the paper's numbers for the given runs, or `None`."""
+    """Returns the part of `study.expected` that has runs, or `None`."""
     expected: Any = study.expected
     known = _columns(study, runs)
     kept = [i for i, c in enumerate(expected.columns) if str(c) in known]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class TaskSize:
-    """The size of a task.
+    """Numbers of examples and tokens in a task's data.
 
     Attributes:
         train: Number of training examples.
@@ -116,7 +116,11 @@ _ENCODERS = {
 
 
 def encoder_size(name: str) -> "EncoderSize | None":
-    """Returns the `EncoderSize` for an encoder's name or folder, or `None`."""
+    """Returns the `EncoderSize` of an encoder, or `None` if it is unknown.
+
+    Args:
+        name: Name or folder of the encoder.
+    """
     config = Path(name) / "config.json"
     if config.is_file():
         return _of_huggingface(json.loads(config.read_text(encoding="utf-8")))

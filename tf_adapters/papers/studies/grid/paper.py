@@ -52,7 +52,7 @@ class ExpectedRow:
 
 @dataclasses.dataclass(frozen=True)
 class Expected:
-    """The paper's table.
+    """The numbers that a table of the paper prints.
 
     Attributes:
         columns: Values of the study's `report.columns`, or `"average"`.

@@ -1,4 +1,4 @@
-"""Derives a study's runs, without training."""
+"""Lists the runs of a study, without training them."""
 
 from __future__ import annotations
 
@@ -85,8 +85,9 @@ def _points(study: Study) -> Iterator[Any]:
 def _expand(study: Study, merge: bool = False) -> list[Any]:
     """Returns all runs of a study.
 
-    A point of the grid is the settings of one run. With `merge`, two grids may
-    have the same point, which gives one run.
+    A point of a grid is a dict with the settings of one run. If `merge` is
+    true, a point that is in several grids gives only one run. Otherwise, such a
+    point is an error.
     """
     runs = {}
     for point in _points(study):
@@ -138,25 +139,25 @@ def _make_run(study: Study, point: Any) -> Run:
         metrics = metrics_of(config, study.report.metric)
     except ValueError as error:
         raise ConfigError(f"Run {cut(point)}: {error}") from error
-    # A run stores these paths, and is recognized by them.
+    # A run folder stores absolute paths, and is recognized by them.
     absolute = resolve.with_absolute_paths(config)
     known = {**study_settings.as_dotted(resolve.to_dict(config)), **settings}
     name = planned_run.run_id(config)
     return planned_run.Run(name, point, absolute, metrics, known)
 
 
-# Results can have these in addition to a task's own metrics: the mean over
+# Results can have these metrics in addition to the task's own: the mean over
 # validations (He et al. 2021, table 6), the loss with `train.evaluate_loss`,
 # and the averages over languages with `data.eval_languages`.
 _OF_EVERY_TASK = ("mean_metric", "loss")
 _OF_EVERY_TASK += ("transfer/all", "transfer/target", "transfer/distant")
-# Prefixes of two more kinds: the score in one language, and values that a
-# method reports, such as gates.
+# Prefixes of two more kinds of metrics: the score in one language, and values
+# that a method reports, such as gates.
 _FURTHER = ("transfer/", "method_report/")
 
 
 def metrics_of(config: Config, name: str | None = None) -> dict[Any, Any]:
-    """Returns a dict from each task of a run to the metric to show.
+    """Returns a dict from each task of a run to its metric in the report.
 
     Args:
         config: `Config`.

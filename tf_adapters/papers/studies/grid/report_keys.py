@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tf_adapters.papers.studies.grid.declaration import Study
 
 
-# Value of the key `report.best_of` in the row that is added for it.
+# The key that `report.best_of` names has this value in the additional row.
 BEST = "best"
 # MNLI's mismatched half: a column next to `mnli` in the papers' tables.
 MISMATCHED = "mnli_mismatched"

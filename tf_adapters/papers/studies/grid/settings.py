@@ -36,7 +36,7 @@ def check_mapping(value: Any) -> None:
 
 
 def check_are_settings(keys: Any) -> None:
-    """Raises `ConfigError` if a dotted key is not a setting."""
+    """Raises `ConfigError` if any of the dotted keys is not a setting."""
     known = _known_settings()
     for key in keys:
         check_known("setting", key, sorted(known), ConfigError)
@@ -85,7 +85,10 @@ def _known_settings() -> set[Any]:
 def refuse_both(
     first: Any, first_name: Any, second: Any, second_name: Any
 ) -> None:
-    """Raises `ConfigError` if two dicts share a key. The message names both."""
+    """Raises `ConfigError` if the dicts `first` and `second` share a key.
+
+    The message uses the names of the dicts, `first_name` and `second_name`.
+    """
     both = sorted(set(first) & set(second))
     if both:
         raise ConfigError(

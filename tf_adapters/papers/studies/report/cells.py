@@ -117,7 +117,10 @@ def chosen_rows(
 
 
 def _with_further(rows: Any, report: Any, select_over: Any) -> tuple[Any, ...]:
-    """Adds rows for additional cells. Returns all rows, and selected keys."""
+    """Adds rows for cells such as `best`, and for each language.
+
+    Returns all rows, and the names of the settings to select over.
+    """
     if report.columns == report_keys.LANGUAGES:
         rows = [own for row in rows for own in _by_language(row, report)]
     else:
@@ -135,9 +138,9 @@ def _with_further(rows: Any, report: Any, select_over: Any) -> tuple[Any, ...]:
 
 
 def _by_language(row: Any, report: Any) -> list[Any]:
-    """Returns copies of a run's row, each with the value of one language.
+    """Copies a run's row once per language, with the metric in that language.
 
-    An unfinished run has one row, without a language.
+    For an unfinished run, returns one row without a language.
     """
     return [
         {
@@ -151,7 +154,10 @@ def _by_language(row: Any, report: Any) -> list[Any]:
 
 
 def _of_mismatched(rows: Any, report: Any) -> list[Any]:
-    """Returns rows for `mnli_mismatched`, from the runs evaluated on it."""
+    """Returns rows for the column `mnli_mismatched` of a table.
+
+    They are copies of the rows of MNLI runs that have a metric on this split.
+    """
     other = "validation_mismatched"
     if report.columns != "task" or report.split == other:
         return []
@@ -169,7 +175,7 @@ def _value(row: Any, key: Any) -> Any:
 
 
 def _grouped(rows: Any, keys: Any) -> list[Any]:
-    """Groups rows by their values of `keys`, in order of appearance."""
+    """Returns a list of groups, lists of rows with equal values of `keys`."""
     groups = collections.defaultdict(list)
     for row in rows:
         groups[json.dumps([row.get(key) for key in keys])].append(row)
@@ -181,11 +187,12 @@ def _finished(rows: Any) -> list[Any]:
 
 
 def _best_candidate(group: Any, select_over: Any) -> Any:
-    """Returns the rows whose values of `select_over` are best on validation.
+    """Selects hyper-parameters for one cell by the mean validation metric.
 
-    The metric is the one that selects checkpoints, even if the table shows
-    another. Only candidates with the largest number of finished seeds compete,
-    because a mean over fewer seeds could win by luck.
+    `group` has the cell's rows. Returns those with the best values of the
+    settings `select_over`. The metric is the one that selects checkpoints. Only
+    candidates with the largest number of finished seeds compete, because a mean
+    over fewer seeds could win by luck.
     """
     candidates = _grouped(group, select_over)
     max_finished = max(len(_finished(candidate)) for candidate in candidates)
@@ -207,9 +214,9 @@ def statistics_of_cell(
         split: See `Report`.
 
     Returns:
-        Dict with `n`, `mean`, `standard_deviation` (divided by `n - 1`),
-        `median`, `best` (the value of the run that is best on validation, for
-        any `split`), and means of the other reported numbers. Missing values
+        Dict with `n`, `mean`, `standard_deviation` (with divisor `n - 1`),
+        `median`, `best` (the value on `split` of the run that is best on
+        validation), and means of the other reported numbers. Missing values
         are `None`.
     """
     scored = [row for row in rows if row[split] is not None]

@@ -25,8 +25,8 @@ class CurveSource:
         run: The run's folder, or `None` if it is not finished.
         folder: The task's folder if the run has a folder for each task, else
             `run`.
-        point: Dict from the study's keys to the run's values.
-        settings: Dict from all settings to the run's values.
+        point: Dict of the run's task and its settings in the study's grid.
+        settings: Dict of all settings of the run.
     """
 
     run: Path | None
@@ -113,9 +113,9 @@ def with_points(
 
 
 def with_labels(table: Any, one: Any, sources: Any) -> Any:
-    """Replaces each run in a table by a label.
+    """Replaces run folders in a table's column `run` by readable labels.
 
-    The labels have the settings in which the runs differ.
+    A label gives the settings in which the runs differ, such as "epochs 3".
     """
     rows = _sources_of_rows(table, one, sources)
     if rows is None or "run" not in table:
@@ -126,7 +126,10 @@ def with_labels(table: Any, one: Any, sources: Any) -> Any:
 
 
 def _sources_of_rows(table: Any, one: Any, sources: Any) -> Any:
-    """Returns the `CurveSource` of each row, or `None` if any row lacks one."""
+    """Returns the `CurveSource` of the run behind each row of a table.
+
+    Returns `None` if the run of a row is not known.
+    """
     if one.reads == "model_dir":
         return sources * len(table)
     if one.reads == "study_dir" or "run" not in table:

@@ -1,7 +1,7 @@
-"""Makes the pictures that a study declares from its finished runs.
+"""Makes the pictures that a study's file declares, from its finished runs.
 
-A picture is made as `tf-adapters analyse` makes it, in `<study>/figures`. It is
-made again only if its runs, flags or analysis have changed.
+They are made as by `tf-adapters analyse`, and stored in `<study>/figures`. A
+picture is made again only if its runs, flags or analysis have changed.
 """
 
 from collections.abc import Iterator
@@ -122,7 +122,7 @@ def make_figures(
 
 
 def _chosen(study: "Study", rows: Any) -> set[Any]:
-    """Returns the pairs of a run's id and a task that the table shows."""
+    """Returns the set of all `(run id, task)` that the study's table shows."""
     chosen = study_cells.chosen_rows(rows, study.report, study.select_over)
     return {(row["run"], row["task"]) for row in chosen}
 
@@ -227,7 +227,7 @@ def _is_made(made: Any, record: Any, key: Any) -> Any:
 def _folders(
     figure: Any, one: Any, sources: Any, folder: Path
 ) -> Iterator[Any]:
-    """Yields a list of the folders that an analysis reads: runs, or a study."""
+    """Yields a list of the folders to analyze: runs, or one study's folder."""
     if one.reads != "study_dir":
         yield [source.folder for source in sources]
     elif figure.runs is None:
@@ -239,7 +239,7 @@ def _folders(
 
 
 def _write_part(folder: Path, sources: Any, some: Any) -> None:
-    """Writes `runs.csv` with only the given runs, and copies `table.csv`."""
+    """Writes `runs.csv` with the given runs, and `table.csv`, to `some`."""
     runs = pd.read_csv(folder / "runs.csv", dtype=str, keep_default_na=False)
     paths = [(folder / path).resolve() for path in runs.folder]
     wanted = {(s.run.resolve(), s.point["task"]) for s in sources}

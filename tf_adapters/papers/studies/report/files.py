@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def write_tables(tables: Any, folder: Path) -> None:
-    """Writes `table.csv` and `runs.csv`, which pictures can read.
+    """Writes the numbers of a study's report to `table.csv` and `runs.csv`.
 
     Args:
         tables: `Tables`.
@@ -47,7 +47,7 @@ def write_tables(tables: Any, folder: Path) -> None:
 
 
 def _settings(rows: Any) -> list[Any]:
-    """Returns the names of the columns that precede `metric` in any row."""
+    """Returns the keys before `metric` in any row: run, state, settings."""
     return [
         key
         for row in rows
@@ -180,7 +180,7 @@ def _base64(path: Path) -> str:
 
 
 def _rems(path: Path) -> int:
-    """Returns the least width, in rem, at which a picture is readable."""
+    """Returns the least width of a readable picture, in the CSS unit rem."""
     width, height = struct.unpack(">II", path.read_bytes()[16:24])
     return round(14 * width / height)
 

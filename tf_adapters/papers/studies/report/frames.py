@@ -102,7 +102,7 @@ def _average(values: Any, columns: Any) -> str:
 
 
 def statistics(cells: Any) -> Any:
-    """Returns all statistics of all cells as a `DataFrame` of strings."""
+    """Returns the statistics of a table's cells as a `DataFrame` of strings."""
     frame = pd.DataFrame(cells, dtype=object)
     return frame.drop(columns=[*_HIDDEN]).map(_number)
 

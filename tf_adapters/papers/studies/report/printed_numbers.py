@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class PrintedNumber:
-    """A printed number and the measured number, both in the paper's units.
+    """A number that a paper prints, and our runs' number in the same units.
 
     Attributes:
         row: Label of the row.
@@ -48,7 +48,7 @@ class PrintedNumber:
 def find_printed_numbers(
     study: "Study", runs: "Sequence[Run]", rows: list[dict[str, Any]]
 ) -> list[Any]:
-    """Returns a `PrintedNumber` for each number of `expected`, row by row.
+    """Returns a `PrintedNumber` for each number in `study.expected`.
 
     Args:
         study: `Study`.
@@ -90,7 +90,11 @@ def _row(study: Any, expected: Any, known: Any) -> Iterator[Any]:
 
 
 def _by_column(report: Any, wanted: Any, known: Any) -> dict[Any, Any]:
-    """Returns a dict from column to the measured rows like a printed row."""
+    """Returns the rows of runs that belong to one row of a paper's table.
+
+    The result is a dict from column name to rows. `wanted` are the settings of
+    the paper's row, and `known` are pairs of a run's row and its settings.
+    """
     values = collections.defaultdict(list)
     for row, settings in known:
         is_best = row.get(report.best_of) == report_keys.BEST
@@ -103,7 +107,7 @@ def _by_column(report: Any, wanted: Any, known: Any) -> dict[Any, Any]:
 
 
 def _summary(report: Any, rows: Any) -> tuple[Any, Any, Any]:
-    """Returns a cell's value and spread in points, and its number of runs."""
+    """Returns a cell's value and spread, both times 100, and number of runs."""
     summary = study_cells.statistics_of_cell(rows, report.split)
     numbers = study_cells.value_and_spread(summary, report.aggregate)
     value, spread = (None if n is None else 100 * n for n in numbers)
@@ -124,7 +128,7 @@ def _average(columns: Any) -> tuple[Any, ...]:
 
 
 def as_frame(found: Sequence[Any]) -> Any:
-    """Returns a `DataFrame` of strings that compares the numbers.
+    """Returns a `DataFrame` of strings with printed and measured numbers.
 
     It has two rows, printed and measured, for each row of the paper's table.
 

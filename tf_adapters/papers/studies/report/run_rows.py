@@ -1,4 +1,4 @@
-"""Converts the result of a run to the rows behind a study's tables."""
+"""Converts a run's result to rows. A study's tables are computed from them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def run_rows(
     """
     rows = []
     for task, metric in run.metrics.items():
-        # The point has no task if the run has several, or if `base` sets the
-        # task.
+        # `run.point` has no task if the run has several tasks, or if the
+        # study's `base` sets the task.
         point = {"task": task, **run.point}
         if len(run.metrics) > 1:
             point["task"] = task
@@ -61,7 +61,7 @@ def run_rows(
 
 
 def _of_task(result: dict[str, Any], task: str) -> dict[Any, Any]:
-    """Returns the result of one task, of a run that has several tasks."""
+    """Returns one task's part of the `result.json` of a multitask run."""
     return {
         **result,
         **result.get("tasks", {}).get(task, {}),
@@ -93,7 +93,10 @@ def _finished_row(
 def _value_of(
     metric: Any, split: Any, result: dict[str, Any], transfer: Any
 ) -> Any:
-    """Returns the value of a metric, on a split if the metric has splits."""
+    """Returns the value of a metric in a run's result.
+
+    `split` has no effect for `mean_metric`, `transfer/*` and `method_report/*`.
+    """
     if metric == "mean_metric":
         return result.get(metric)
     part, _, name = metric.partition("/")
@@ -105,7 +108,10 @@ def _value_of(
 
 
 def _transfer(result: dict[str, Any]) -> dict[Any, Any]:
-    """Returns a dict from each language, and each average, to the metric."""
+    """Returns the metrics of cross-lingual transfer in a run's result.
+
+    The keys are languages and names of averages over languages.
+    """
     found = result.get("transfer")
     if found is None:
         return {}

@@ -117,7 +117,9 @@ class MaskedLM(Head):
         )
 
     def attach(self, layer: MaskedLMLayer, encoder: Any) -> None:
-        """Makes the layer apply the inverse of an invertible adapter, if any.
+        """Makes the layer apply the inverse of the encoder's invertible adapter.
+
+        Has no effect if the encoder has no such adapter.
 
         Raises:
             UserError: If there is an invertible adapter and the token embedding
@@ -189,7 +191,7 @@ class MaskedLM(Head):
         )
 
     def _count(self, ids: np.ndarray, special: list[int]) -> int:
-        """Returns how many tokens to mask, given the example's token ids."""
+        """Returns how many of an example's tokens `ids` to mask."""
         inside = int(np.count_nonzero(np.isin(ids, special, invert=True)))
         return min(inside, max(1, round(self.mask_share * inside)))
 
@@ -235,7 +237,7 @@ class MaskedLM(Head):
 def _plain_texts(
     rows: list[dict[str, Any]], fields: Sequence[str]
 ) -> tuple[list[dict[str, str]], Sequence[str]]:
-    """Joins the texts of each row to one or two; also returns their keys."""
+    """Returns rows with texts joined to at most two, and the texts' keys."""
     plain = [{field: _joined(row[field]) for field in fields} for row in rows]
     if len(fields) < 3:
         return plain, fields

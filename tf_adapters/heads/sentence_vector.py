@@ -1,4 +1,4 @@
-"""Heads that give each text a vector, trained on pairs with a score."""
+"""Heads that compute a vector for each text, and one trained on scores."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -151,10 +151,11 @@ class SentenceVector(TextVectorHead):
     Attributes:
         token_pooling: See `TextVectorHead`.
         lowest_score: Score that is scaled to 0. `None` (default): in a run, the
-            minimum of the task's range of labels if it has one, otherwise the
+            minimum of the task's `label_range` if it is set, otherwise the
             smallest score in the training data. Outside of runs, 0.
         highest_score: Score that is scaled to 1. `None` (default): in a run,
-            the maximum of that range, or the largest score. Outside of runs, 1.
+            the maximum of `label_range` if it is set, otherwise the largest
+            score in the training data. Outside of runs, 1.
 
     Examples:
         >>> head = heads.SentenceVector(lowest_score=0, highest_score=5)
@@ -181,16 +182,24 @@ class SentenceVector(TextVectorHead):
     def for_task(
         cls, task: "Task", encoder: "Encoder | None" = None, **settings: Any
     ) -> Self:
-        """Creates the head with a task's range of labels, if it has one."""
+        """Creates the head for a task.
+
+        If the task has a `label_range`, it sets `lowest_score` and
+        `highest_score`, unless `settings` does.
+        """
         low, high = task.label_range or (None, None)
         own = {"lowest_score": low, "highest_score": high}
         return cls(**{**own, **settings})
 
     def for_rows(self, rows: list[dict[str, Any]]) -> Self:
-        """Sets the missing limits of scores from the labels of training rows.
+        """Returns a copy with the missing limits of scores, from training rows.
+
+        A missing `lowest_score` becomes the smallest label, and a missing
+        `highest_score` the largest.
 
         Raises:
-            UserError: If all labels are equal.
+            UserError: If the lower limit is then not less than the upper one,
+                for example because all labels are equal.
         """
         labels = [row["label"] for row in rows]
         ends = {"lowest_score": min(labels), "highest_score": max(labels)}
@@ -212,7 +221,10 @@ class SentenceVector(TextVectorHead):
         return None in (self.lowest_score, self.highest_score)
 
     def scaled(self, scores: Any) -> Any:
-        """Returns an array or a tensor of scores, scaled to 0 to 1."""
+        """Scales scores so that the limits in `score_range` become 0 and 1.
+
+        `scores` is an array or a tensor.
+        """
         low, high = self.score_range
         return (scores - low) / (high - low)
 
@@ -222,8 +234,9 @@ class SentenceVector(TextVectorHead):
         """Returns the scaled labels of rows, `(len(rows),)` float32.
 
         Raises:
-            UserError: If a row's label is not a finite number, or is outside
-                of the default range from 0 to 1. The message names the row.
+            UserError: If a row's label is not a finite number, or if it is
+                outside of `score_range` and `must_be_in_range` is `True`. The
+                message names the row.
         """
         low, high = self.score_range
         for place, row in enumerate(rows):

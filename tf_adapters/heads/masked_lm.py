@@ -117,7 +117,7 @@ class MaskedLM(Head):
         )
 
     def attach(self, layer: MaskedLMLayer, encoder: Any) -> None:
-        """Makes the layer apply the inverse of the encoder's invertible adapter.
+        """Makes the layer invert the encoder's invertible adapter.
 
         Has no effect if the encoder has no such adapter.
 

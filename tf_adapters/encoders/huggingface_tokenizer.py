@@ -201,7 +201,7 @@ class HuggingFaceTokenizer:
         )
 
     def save(self, folder: str | pathlib.Path) -> None:
-        """Writes the tokenizer's files to a folder, which can be loaded."""
+        """Writes the tokenizer's files to a folder, to be loaded again."""
         self._tokenizer.save_pretrained(str(folder))
 
     def in_graph(self) -> keras_hub.tokenizers.Tokenizer | None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class User:
-    """A user of an encoder: a model, or several that are trained together.
+    """A model that uses an encoder, or several that are trained together.
 
     Args:
         name: The model's name, for messages.
@@ -155,8 +155,8 @@ class LoadedWeights:
         """Makes a user the current one, and assigns its values to the weights.
 
         Weights that the user did not train get their original values. The
-        values of the previous user are stored until it is the current one
-        again.
+        values of the previous user are stored until that user becomes the
+        current one again.
 
         Raises:
             UserError: If the weights were changed by an unknown user, or if the

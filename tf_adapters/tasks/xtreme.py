@@ -49,8 +49,8 @@ _PAWSX = Languages(
     names=tuple("en de es fr ja ko zh".split()),
     distant=tuple("ja ko zh".split()),
     folder="pawsx/{language}",
-    # Not `xtreme_pawsx`: its training set in TensorFlow Datasets has only machine
-    # translations.
+    # Not `xtreme_pawsx` of TensorFlow Datasets, whose training set has only
+    # machine translations.
     source="paws_x_wiki/{language}",
 )
 

@@ -71,7 +71,7 @@ class DisentangledPositions(Float32Layer):
         project: Callable[[str, Tensor], Tensor],
         drop: Callable[[Tensor], Tensor],
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the scaled query, the key, and the scores from positions.
+        """Returns the scaled query, the key, and the scores that use positions.
 
         See `tf_adapters.layers.attention.NoPositions`.
         """
@@ -151,7 +151,7 @@ def _shifted(products: Tensor) -> Tensor:
 def _buckets(bucket_size: int, max_positions: int) -> np.ndarray:
     """Returns an int32 array with the bucket of each distance, from 0 on.
 
-    Distances up to half of the buckets have a bucket each. Larger distances are
+    Distances up to `bucket_size // 2` have a bucket each. Larger distances are
     grouped by their logarithm, in float32 as in
     transformers/models/deberta_v2/modeling_deberta_v2.py.
     """

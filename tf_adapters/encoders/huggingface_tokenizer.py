@@ -215,7 +215,7 @@ class HuggingFaceTokenizer:
         return graph_tokenizers.of_content(content, self._tokenizer.cls_token)
 
     def to_json(self) -> str:
-        """Returns the content of `tokenizer.json`."""
+        """Returns the content of `tokenizer.json`, as a string."""
         return self._tokenizer.backend_tokenizer.to_str()
 
 

@@ -147,8 +147,8 @@ def port_weights(
 
     Returns:
         Whether the checkpoint has a pooler that the backbone can use. If not,
-        the weights of the backbone's pooler, which must not be used, are set to
-        zero. Otherwise, they would be random and differ each time.
+        the backbone's own pooler must not be used. Its weights are set to zero,
+        because random weights would differ each time.
 
     Raises:
         UserError: If a tensor is missing, is damaged or does not have the shape

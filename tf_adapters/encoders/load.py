@@ -242,7 +242,7 @@ def _tokenizer_of_preset(
 
 
 def _check_tokenizer(encoder: Encoder, tokenizer: Any) -> None:
-    """Raises an error if a tokenizer fails or has ids unknown to the encoder."""
+    """Raises an error if a tokenizer fails or has ids that are too large."""
     try:
         tokenizer(["a"])
     # Several libraries find damaged files only now, and raise various errors.
@@ -265,7 +265,7 @@ def _check_tokenizer(encoder: Encoder, tokenizer: Any) -> None:
 def _from_preset(
     load: Callable[..., Any], name: str | pathlib.Path, **options: Any
 ) -> Any:
-    """Calls `load`, a `from_preset` of KerasHub, and raises a `UserError`."""
+    """Calls `load`; an error of KerasHub is raised as a `UserError`."""
     try:
         return load(str(name), **options)
     # A constructor may raise any error for a damaged file.

@@ -36,7 +36,7 @@ class User:
 
 
 class LoadedWeights:
-    """The original values of an encoder's weights, and their current user.
+    """The original values of an encoder's weights, and their current `User`.
 
     Call `loaded_weights(backbone)` to get the instance of a backbone.
     """
@@ -85,11 +85,14 @@ class LoadedWeights:
             self._loaded[path] = variable, value
 
     def put_away(self, user: User) -> dict[str, np.ndarray]:
-        """Returns an inactive user's weights, as a dict from path to array."""
+        """Returns the stored weights of an inactive user.
+
+        They are a dict from path to array, which is empty if none are stored.
+        """
         return self._put_away.get(user, {})
 
     def keep_for(self, user: User, values: dict[str, np.ndarray]) -> None:
-        """Stores an inactive user's weights, a dict from path to array."""
+        """Stores an inactive user's weights. `values` maps paths to arrays."""
         self._put_away[user] = values
 
     def changed(self) -> list[str]:

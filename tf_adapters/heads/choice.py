@@ -144,7 +144,7 @@ class Choice(ValueHead):
     def targets(
         self, rows: list[dict[str, Any]], choices_field: str = "choices"
     ) -> np.ndarray:
-        """Returns the indices of the right choices, `(len(rows),)` int32.
+        """Returns the indices of the correct choices, `(len(rows),)` int32.
 
         Raises:
             UserError: If a row's label is not an index of one of its choices.
@@ -171,7 +171,7 @@ class Choice(ValueHead):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns a dict of `target`, `predicted` and `probabilities`.
+        """Returns a dict with `target`, `predicted` and `probabilities`.
 
         The first two have the index of a choice for each question.
         `probabilities` has a list for each question, with an entry per choice.
@@ -214,7 +214,10 @@ def _decoded(scores: np.ndarray, choices: list[str]) -> dict[str, Any]:
 def _grouped(
     sequences: list[np.ndarray], choices: list[list[str]]
 ) -> list[list[np.ndarray]]:
-    """Splits the sequences of all choices into one list for each question."""
+    """Splits the sequences of all choices into one list for each question.
+
+    `choices` has the list of choices of each question.
+    """
     remaining = iter(sequences)
     return [list(itertools.islice(remaining, len(c))) for c in choices]
 

@@ -236,7 +236,7 @@ class Classification(TextHead):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns a dict of `target`, `predicted` and `probabilities`.
+        """Returns a dict with `target`, `predicted` and `probabilities`.
 
         The first two have a class id for each text. `probabilities` has an
         array with the probability of each class for each text. It is missing

@@ -221,8 +221,8 @@ class Head:
     ) -> tuple[dict[str, float], dict[str, Any]]:
         """Returns a dict of metrics, and the dict that `compare` returned.
 
-        A run stores the second dict. It is empty if the head has its own
-        `evaluate`, which does not call `compare` and `score`.
+        A run stores the second dict. It is empty if the head's own `evaluate`
+        does not call `compare` and `score`.
         """
         if not self._is_scored():
             return self.evaluate(names, outputs, targets, source), {}

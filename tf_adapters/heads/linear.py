@@ -209,7 +209,7 @@ def bank_parts(layer: Any, reads: str) -> list[Part]:
 
 
 def check_reads(reads: str) -> None:
-    """Raises a `UserError` if `reads` is not one of `READS`."""
+    """Raises a `UserError` unless `reads` is one of the names in `READS`."""
     check_known("reads", reads, READS)
 
 

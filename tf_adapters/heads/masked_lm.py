@@ -191,7 +191,7 @@ class MaskedLM(Head):
         )
 
     def _count(self, ids: np.ndarray, special: list[int]) -> int:
-        """Returns how many of an example's tokens `ids` to mask."""
+        """Returns how many tokens of an example to mask, given its `ids`."""
         inside = int(np.count_nonzero(np.isin(ids, special, invert=True)))
         return min(inside, max(1, round(self.mask_share * inside)))
 
@@ -225,11 +225,12 @@ class MaskedLM(Head):
     def decode(
         self, outputs: Tensor, source: masked_lm_predictions.MaskSource
     ) -> list[dict[str, Any]]:
-        """Returns a dict for each row with the most probable tokens.
+        """Returns a list with a dict of predicted tokens for each row.
 
-        `masks` has a list for each mask in the row's texts, in order. Each list
-        has dicts with `token` (see `vocabulary.token_texts`) and `probability`.
-        A mask's list is empty if the mask was cut off from the input.
+        In it, `masks` has a list for each mask in the row's texts, in order.
+        Each list has a dict with `token` (see `vocabulary.token_texts`) and
+        `probability` for each of the most probable tokens. A mask's list is
+        empty if the mask was cut off from the input.
         """
         return source.answers(outputs)
 

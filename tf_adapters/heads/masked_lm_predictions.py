@@ -34,12 +34,13 @@ class MaskSource:
         return [sum(rank is not None for rank in ranks) for ranks in self.ranks]
 
     def answers(self, outputs: Iterable[np.ndarray]) -> list[dict[str, Any]]:
-        """Returns a dict with the predicted tokens of each row.
+        """Returns a list with a dict of predicted tokens for each row.
 
         See `MaskedLM.decode`.
 
         Args:
-            outputs: List of arrays `(masks, num_best, 2)`.
+            outputs: List with an output of `MaskedLMLayer` for each row, an
+                array `(masks, num_best, 2)`.
         """
         return [
             {

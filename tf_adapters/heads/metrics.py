@@ -1,6 +1,6 @@
 """Metrics of classification, regression and tagging, as in the papers.
 
-Each function takes a whole set. The F1 or the correlation of a set is not the
+They are computed over whole sets. The F1 or the correlation of a set is not the
 mean over its batches. Therefore, do not call these functions for each batch.
 """
 

@@ -87,7 +87,7 @@ class MultiLabel(TextHead):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns a dict of `target`, `predicted` and `probabilities`.
+        """Returns a dict with `target`, `predicted` and `probabilities`.
 
         Each is an array `(texts, classes)`.
         """

@@ -1,4 +1,4 @@
-"""Heads that compute a vector for each text, and one trained on scores."""
+"""Heads that compute a vector for each text, such as `SentenceVector`."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -102,7 +102,7 @@ class TextVectorHead(ValueHead):
         )
 
     def check_labeled_fields(self, fields: Sequence[str]) -> None:
-        """Raises a `UserError` if a row has only one text."""
+        """Raises a `UserError` unless there are two or more text fields."""
         if len(fields) < 2:
             raise UserError(
                 "A row needs two texts, whose vectors are compared. Received: "
@@ -113,7 +113,10 @@ class TextVectorHead(ValueHead):
     def decode(
         self, outputs: Tensor, source: Any = None
     ) -> list[dict[str, Any]]:
-        """Returns a dict for each row: its vector or scores, as in `answer`."""
+        """Returns a list with a dict for each row, with the entries of `answer`.
+
+        The numbers are rounded for JSON.
+        """
         answers = self.answer(np.asarray(outputs, "float32"))
         answers = {
             name: np.round(ops.convert_to_numpy(value).astype("float64"), 6)
@@ -184,8 +187,8 @@ class SentenceVector(TextVectorHead):
     ) -> Self:
         """Creates the head for a task.
 
-        If the task has a `label_range`, it sets `lowest_score` and
-        `highest_score`, unless `settings` does.
+        The defaults of `lowest_score` and `highest_score` are the limits of the
+        task's `label_range`, if it has one.
         """
         low, high = task.label_range or (None, None)
         own = {"lowest_score": low, "highest_score": high}
@@ -260,7 +263,10 @@ class SentenceVector(TextVectorHead):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns a dict with each pair's scaled score and its cosine."""
+        """Returns a dict with `target` and `predicted`.
+
+        They have the scaled score and the cosine of each pair.
+        """
         vectors = np.asarray(outputs, "float64")
         return {
             "target": np.asarray(targets, "float64"),
@@ -269,7 +275,7 @@ class SentenceVector(TextVectorHead):
 
 
 def _grouped(sequences: list[np.ndarray], size: int) -> list[list[np.ndarray]]:
-    """Splits the sequences of all texts into one list for each row."""
+    """Splits the sequences of all texts into a list of `size` for each row."""
     starts = range(0, len(sequences), size)
     return [sequences[start : start + size] for start in starts]
 

@@ -79,7 +79,7 @@ class Span(Head):
         )
 
     def bank_parts(self, layer: Any) -> list[Part]:
-        """Returns the weights in the form in which a bank stores them."""
+        """Returns the weights of `layer` in the form that a bank stores."""
         return bank_parts(layer, self.reads)
 
     def encode(
@@ -194,7 +194,7 @@ class Span(Head):
         """Returns the best answers of a row, each as `(text, begin, score)`.
 
         Of candidates with the same text, only the best is returned. `offsets`
-        has the characters of each token of `text`; see `WindowSource`.
+        has the start and end of each token in `text`; see `WindowSource`.
         """
         answers = {}
         for score, first, last in sorted(candidates, key=lambda c: -c[0]):
@@ -210,7 +210,7 @@ class Span(Head):
         targets: Tensor,
         source: span_windows.WindowSource,
     ) -> dict[str, Any]:
-        """Returns a dict of `target`, `predicted` and `probabilities`.
+        """Returns a dict with `target`, `predicted` and `probabilities`.
 
         They have the right answers of each row, the best predicted answer, and
         its probability among the best answers of the row. The predicted answer

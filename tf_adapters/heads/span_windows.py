@@ -152,12 +152,11 @@ def _windows(
 
 
 def _is_widest(number: int, parts: list[slice]) -> np.ndarray:
-    """Returns whether a part gives each of its tokens the most context.
+    """Returns whether each token of a part has the most context in this part.
 
-    The other parts of the text can contain the same tokens. A token's context
-    in a part is the smaller of the numbers of tokens before it and after it,
-    plus a hundredth of the part's length. If several parts give equal context,
-    the first one wins.
+    Overlapping parts have tokens in common. A token's context in a part is the
+    smaller of the numbers of tokens before it and after it, plus a hundredth of
+    the part's length. If several parts give equal context, the first one wins.
 
     Args:
         number: Index of the part in `parts`.

@@ -90,7 +90,7 @@ class Tagging(Head):
         )
 
     def bank_parts(self, layer: Any) -> list[Part]:
-        """Returns the weights in the form in which a bank stores them."""
+        """Returns the weights of `layer` in the form that a bank stores."""
         return bank_parts(layer, self.reads)
 
     def encode(
@@ -179,10 +179,11 @@ class Tagging(Head):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: "_Source"
     ) -> dict[str, Any]:
-        """Returns a dict with the right and predicted class names of words.
+        """Returns a dict with `target`, `predicted` and `probabilities`.
 
-        The right name is `None` for words without a label. `probabilities` has
-        the probability of each predicted class.
+        `target` and `predicted` have the class names of each row's words. In
+        `target`, words without a label have `None`. `probabilities` has the
+        probability of each predicted class.
         """
         return {
             "probabilities": self._of_words(_largest, outputs, source),

@@ -40,7 +40,7 @@ class ValueHead(Head):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns a dict with the right and the predicted value of each row."""
+        """Returns a dict with `target` and `predicted`, one value per row."""
         return {"target": targets, "predicted": self.predictions(outputs)}
 
     @classmethod
@@ -127,7 +127,7 @@ class VectorHead(ValueHead):
         )
 
     def bank_parts(self, layer: Any) -> list[Part]:
-        """Returns the weights in the form in which a bank stores them.
+        """Returns the weights of `layer` in the form that a bank stores.
 
         Raises:
             UserError: If the head reads several windows of a text.

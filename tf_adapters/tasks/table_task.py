@@ -26,7 +26,7 @@ def name_of_table(file: str) -> str:
 
 
 def task_of_table(name: str, data: Any, check_files: bool = True) -> Task:
-    """Creates a task from a table with texts and labels, without its classes.
+    """Creates a task, without class names, from a table of texts and labels.
 
     Args:
         name: Name of the task.

@@ -173,7 +173,7 @@ class Head:
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns the targets and predictions, from which `score` gets metrics.
+        """Returns targets and predictions, from which `score` computes metrics.
 
         Returns:
             Dict with `target` and `predicted`: lists or arrays with one entry

@@ -117,7 +117,7 @@ class MaskedLM(Head):
         )
 
     def attach(self, layer: MaskedLMLayer, encoder: Any) -> None:
-        """Makes the layer invert the encoder's invertible adapter.
+        """Makes a layer apply the inverse of an encoder's invertible adapter.
 
         Has no effect if the encoder has no such adapter.
 
@@ -191,7 +191,7 @@ class MaskedLM(Head):
         )
 
     def _count(self, ids: np.ndarray, special: list[int]) -> int:
-        """Returns how many tokens of an example to mask, given its `ids`."""
+        """Returns how many tokens of an example with token `ids` to mask."""
         inside = int(np.count_nonzero(np.isin(ids, special, invert=True)))
         return min(inside, max(1, round(self.mask_share * inside)))
 
@@ -238,7 +238,7 @@ class MaskedLM(Head):
 def _plain_texts(
     rows: list[dict[str, Any]], fields: Sequence[str]
 ) -> tuple[list[dict[str, str]], Sequence[str]]:
-    """Returns rows with texts joined to at most two, and the texts' keys."""
+    """Returns rows with one or two joined texts each, and the texts' keys."""
     plain = [{field: _joined(row[field]) for field in fields} for row in rows]
     if len(fields) < 3:
         return plain, fields

@@ -57,9 +57,9 @@ class MultiLabel(TextHead):
             )
 
     def targets(self, rows: list[dict[str, Any]]) -> np.ndarray:
-        """Returns an array `(len(rows), classes)` float32 of the rows' classes.
+        """Returns the classes of rows as an array `(len(rows), classes)`.
 
-        An entry is 1 if the row has the class, else 0.
+        An entry is 1.0 if the row has the class, else 0.0, in float32.
 
         Raises:
             UserError: If a row's label is not a list of class ids. The list may

@@ -113,9 +113,9 @@ class TextVectorHead(ValueHead):
     def decode(
         self, outputs: Tensor, source: Any = None
     ) -> list[dict[str, Any]]:
-        """Returns a list with a dict for each row, with the entries of `answer`.
+        """Returns a list with a dict of rounded numbers for each row.
 
-        The numbers are rounded for JSON.
+        Its keys are the keys of `answer`.
         """
         answers = self.answer(np.asarray(outputs, "float32"))
         answers = {

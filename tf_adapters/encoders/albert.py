@@ -1,8 +1,8 @@
 """ALBERT (Lan et al. 2019, arXiv:1909.11942): blocks that share their weights.
 
 Blocks with the same weights are one layer, which is called several times. Each
-call has its own slots, so methods number the calls, by depth, like blocks. The
-backbone is KerasHub's.
+call has its own slots. Adapter methods therefore treat each call as a separate
+block, whose index is its depth. The backbone is KerasHub's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ AlbertBackbone = keras_hub.models.AlbertBackbone
 def _blocks(backbone: AlbertBackbone) -> list[keras.layers.Layer]:
     """Returns a list with the block at each depth.
 
-    The list contains a block several times, once for each depth of its group.
+    Depths that share weights have the same layer, so the list contains a layer
+    several times.
     """
     if backbone.num_inner_repetitions != 1:
         raise UserError(

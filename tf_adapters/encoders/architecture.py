@@ -30,15 +30,15 @@ class Architecture:
     The defaults suit most families.
 
     Attributes:
-        activation: Activation of the backbone's own `call`, a name in
+        activation: Activation that the backbone's own `call` uses, a name in
             `tf_adapters.layers.activations`.
-        layer_norm_epsilon: Epsilon of the backbone's own `call`.
+        layer_norm_epsilon: Epsilon that the backbone's own `call` uses.
         has_pooler: Whether the family's checkpoints have a trained pooler.
         masked_lm_activation: Activation of the family's masked language
             modeling head. `None` (default) for the activation of the blocks.
         counts_positions: Whether positions are counted from a text's first
-            token instead of the first column. If `True`, the layer
-            `embeddings` holds the tables of tokens and positions.
+            token instead of the first column. If `True`, the backbone's layer
+            `embeddings` holds the token and the position embeddings.
         blocks: Function from a backbone to the list of its blocks, by depth.
         layers: Function from a block to its `BlockLayers`. Defaults to the
             function for KerasHub's `TransformerEncoder`.

@@ -1,4 +1,4 @@
-"""Finds the layers of a backbone's block that compute each part of it.
+"""Finds the projections, dense layers and norms of a transformer block.
 
 This is the only file that reads KerasHub's private attributes. For each
 architecture, a test in `tests/models/adapted_encoder_test.py` fails if KerasHub
@@ -50,8 +50,8 @@ class BlockLayers:
         """Returns the kernels of attention's projections, by name.
 
         Returns:
-            Dict from the name of a projection to its kernel and an integer: how
-            many of the kernel's axes, from the first, are axes of the input.
+            Dict from the name of a projection to a pair: the kernel, and the
+            number of leading axes of the kernel that are axes of the input.
         """
         kernels = {name: getattr(self, name).kernel for name in PROJECTIONS}
         return {

@@ -15,8 +15,8 @@ from tf_adapters.common.text_files import parse_json
 
 # Twice the depth of the deepest encoder of these families.
 _MAX_LAYERS = 100
-# Number of weights by which the configuration may exceed the weights files. The
-# shape of each tensor is compared exactly when it is read.
+# A configuration may describe at most this many more weights than its weights
+# files have bytes. Exact shapes are compared when each tensor is read.
 _SPARE_WEIGHTS = 10_000_000
 
 
@@ -24,7 +24,7 @@ def read_json(path: str | pathlib.Path) -> dict[str, Any]:
     """Returns the content of a JSON file, which must be an object.
 
     Raises:
-        UserError: If it is not, or the file cannot be read.
+        UserError: If the content is not an object, or the file cannot be read.
     """
     try:
         found = parse_json(pathlib.Path(path).read_text(encoding="utf-8"))
@@ -106,7 +106,7 @@ def _count_weights(
     Biases and other vectors are not counted.
     """
     rows = vocabulary_size + vocab_size + num_segments
-    # Relative positions are stored instead of absolute ones.
+    # A backbone with relative positions (`bucket_size`) has no absolute ones.
     rows += 2 * bucket_size or max_sequence_length
     block = 4 * hidden_dim**2 + 2 * hidden_dim * intermediate_dim
     return (

@@ -41,10 +41,9 @@ _LAYER = "disentangled_attention_encoder_layer_{}"
 
 
 class DisentangledPositions(Float32Layer):
-    """Computes the scores of contents with positions, to add to attention.
+    """Computes the part of DeBERTa's attention scores that uses positions.
 
-    These are the content-to-position and the position-to-content scores of
-    DeBERTa.
+    It is the sum of the content-to-position and the position-to-content scores.
 
     Args:
         backbone: `DebertaV3Backbone`.
@@ -72,7 +71,7 @@ class DisentangledPositions(Float32Layer):
         project: Callable[[str, Tensor], Tensor],
         drop: Callable[[Tensor], Tensor],
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the scaled query, the key, and the scores of positions.
+        """Returns the scaled query, the key, and the scores that use positions.
 
         See `tf_adapters.layers.attention.NoPositions`.
         """
@@ -101,7 +100,7 @@ class DisentangledPositions(Float32Layer):
         return query * ops.cast(1 / math.sqrt(3), query.dtype), key, bias
 
     def _scores(self, x: Tensor, table: Tensor, distances: Tensor) -> Tensor:
-        """Returns the scores of tokens with the relative positions of tokens.
+        """Scores each token against its relative position to every token.
 
         Args:
             x: `(batch, rows, width)`. Queries or keys of the first tokens of
@@ -152,7 +151,7 @@ def _shifted(products: Tensor) -> Tensor:
 def _buckets(bucket_size: int, max_positions: int) -> np.ndarray:
     """Returns an int32 array with the bucket of each distance, from 0 on.
 
-    Distances up to half of the buckets have a bucket each. Larger distances are
+    Distances up to `bucket_size // 2` have a bucket each. Larger distances are
     grouped by their logarithm, in float32 as in
     transformers/models/deberta_v2/modeling_deberta_v2.py.
     """
@@ -175,8 +174,9 @@ def _positions(encoder: Encoder) -> list[DisentangledPositions]:
 ARCHITECTURE = Architecture("gelu", 1e-7, positions=_positions)
 
 
-# Conditions for a `deberta-v2` to be v3: a key, its required value, and the
-# default value in transformers.
+# A model of type `deberta-v2` is computed like DeBERTa-v3 if its `config.json`
+# has these values. An entry is a key, its required value, and its default value
+# in transformers.
 _EXPECTED = (
     ("relative_attention", True, False),
     ("norm_rel_ebd", "layer_norm", "none"),

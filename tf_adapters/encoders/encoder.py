@@ -84,7 +84,7 @@ class Encoder:
 
     @property
     def loaded(self) -> LoadedWeights:
-        """The `LoadedWeights` of the backbone."""
+        """The original values of the backbone's weights, as `LoadedWeights`."""
         return loaded_weights(self.backbone)
 
     @property
@@ -130,6 +130,7 @@ def as_encoder(backbone: keras_hub.models.Backbone | Encoder) -> Encoder:
 def encoder_fingerprint(encoder: Encoder) -> str:
     """Returns the fingerprint of an encoder's current weights.
 
-    `encoder.fingerprint` is computed from the weights at loading time.
+    In contrast, `encoder.fingerprint` is computed from the weights at loading
+    time.
     """
     return hash_of_weights(encoder.backbone, encoder.settings, {})

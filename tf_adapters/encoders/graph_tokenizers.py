@@ -35,7 +35,7 @@ def byte_pair(
 
 
 def word_piece_class(is_mpnet: bool) -> type[WordPieceTokenizer]:
-    """Returns the class of WordPiece tokenizers: MPNet's, or else BERT's."""
+    """Returns MPNet's WordPiece tokenizer class if `is_mpnet`, else BERT's."""
     # Imported here, because loading also works without TensorFlow.
     from tf_adapters.encoders.mpnet_tokenizer import MPNetTokenizer
     from tf_adapters.encoders.word_piece import WordPieceTokenizer
@@ -84,7 +84,10 @@ def of_content(
 
 
 def _pairs(content: dict[str, Any]) -> tuple[dict[str, int], list[str]]:
-    """Returns the vocabulary and the merges in a byte-pair `tokenizer.json`."""
+    """Returns the vocabulary and the merges in a byte-pair `tokenizer.json`.
+
+    The vocabulary is a dict from token to id. `content` is the parsed file.
+    """
     merges = [
         merge if isinstance(merge, str) else " ".join(merge)
         for merge in content["model"]["merges"]

@@ -2,7 +2,7 @@
 
 The backbone is built from `config.json`, and its weights are ported here
 instead of by KerasHub's converters. The converters drop RoBERTa's token-type
-row, refuse checkpoints without a pooler or without a prefix, and ignore
+embedding, refuse checkpoints without a pooler or without a prefix, and ignore
 activation, epsilon, number of segments and dropout in the config. Using a table
 from variables to tensors (`huggingface_weights.py`) is shorter than correcting
 these faults, and reveals both missing and unexpected tensors.
@@ -72,7 +72,7 @@ _DISTILBERT_OPTIONS = {
 
 
 def _first_position(config: dict[str, Any], path: pathlib.Path) -> int:
-    """Returns the row of RoBERTa's position table for a text's first token."""
+    """Returns the first token's index in RoBERTa's position embeddings."""
     padding = config.get("pad_token_id", 1)
     longest = config["max_position_embeddings"]
     config_checks.check_number("max_position_embeddings", longest, 1, 1e9, path)

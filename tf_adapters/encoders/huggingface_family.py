@@ -1,4 +1,4 @@
-"""Describes the names in Hugging Face checkpoints of one `model_type`."""
+"""Describes how to read Hugging Face checkpoints of one `model_type`."""
 
 from collections.abc import Callable
 import dataclasses
@@ -45,16 +45,19 @@ class Family:
         backbone: Class of the backbone.
         modules: Dict from the path of each layer in the backbone to the name of
             its module in the checkpoint.
-        prefix: Prefix of all module names in a model with a head.
-        arguments: Dict from the backbone's argument to its `config.json` key.
+        prefix: Prefix of all module names in checkpoints of models with a head,
+            such as `"bert."`.
+        arguments: Dict from each argument of the backbone to the key in
+            `config.json` that has its value.
         options: Dict from the name of an option, such as `activation`, to a
             pair: its key in `config.json`, or `None` if the config does not
             have it, and its default value in transformers.
         first_position: Function of the config and its path that returns the
-            first row that tokens use in the position table. `None` (default)
-            for row 0.
-        has_token_type_row: Whether row 0 of a table of token types is added
-            to every token, as in RoBERTa, whose backbone has no such table.
+            index of a text's first token in the checkpoint's position
+            embeddings. `None` (default) for 0.
+        has_token_type_row: Whether the checkpoint's token-type embedding 0 must
+            be added to every token, because the backbone has no token types.
+            This is so in RoBERTa.
         check: Function of the config and its path that raises a `UserError`
             if the backbone does not support the config.
         more_arguments: Function of the config and its path that returns a dict

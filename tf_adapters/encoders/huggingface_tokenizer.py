@@ -201,7 +201,7 @@ class HuggingFaceTokenizer:
         )
 
     def save(self, folder: str | pathlib.Path) -> None:
-        """Writes the tokenizer's files to a folder, which can be loaded."""
+        """Writes the tokenizer's files to a folder, to be loaded again."""
         self._tokenizer.save_pretrained(str(folder))
 
     def in_graph(self) -> keras_hub.tokenizers.Tokenizer | None:
@@ -215,7 +215,7 @@ class HuggingFaceTokenizer:
         return graph_tokenizers.of_content(content, self._tokenizer.cls_token)
 
     def to_json(self) -> str:
-        """Returns the content of `tokenizer.json`."""
+        """Returns the content of `tokenizer.json`, as a string."""
         return self._tokenizer.backend_tokenizer.to_str()
 
 

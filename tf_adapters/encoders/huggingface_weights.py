@@ -51,9 +51,10 @@ _DISTILBERT_BLOCK = {
 def blocks_of(
     block: dict[str, str], module: str, layer: str = "transformer_layer_{}"
 ) -> dict[str, str]:
-    """Returns a dict from the layers of a backbone's blocks to modules.
+    """Returns a dict from layer paths in a backbone's blocks to module names.
 
-    It is valid for all blocks, since `{}` takes the place of a block's number.
+    Paths and names contain `{}` instead of a block's number, so that the dict
+    is valid for all blocks.
 
     Args:
         block: Dict from the path of a layer in KerasHub's block to the module
@@ -68,12 +69,12 @@ def blocks_of(
 def _modules(
     block: dict[str, str], blocks: str, **outside: str
 ) -> dict[str, str]:
-    """Returns the dict from all layers of a BERT-like backbone to modules.
+    """Returns a dict from a BERT-like backbone's layer paths to module names.
 
     Args:
         block: See `blocks_of`.
         blocks: Name of the list of blocks in the checkpoint.
-        **outside: Modules of the layers outside of blocks.
+        **outside: Module names of the layers outside of blocks, by layer path.
     """
     norm = {"embeddings_layer_norm": "embeddings.LayerNorm"}
     return {**outside, **norm, **blocks_of(block, f"{blocks}.{{}}")}
@@ -141,13 +142,13 @@ def port_weights(
         backbone: KerasHub backbone, built.
         checkpoint: `HuggingFaceCheckpoint`.
         family: The checkpoint's `Family`.
-        first_position: First row that tokens use in the position table.
-            Defaults to 0.
+        first_position: Index of a text's first token in the checkpoint's
+            position embeddings. Defaults to 0.
 
     Returns:
         Whether the checkpoint has a pooler that the backbone can use. If not,
-        the weights of the backbone's pooler, which must not be used, are set to
-        zero. Otherwise, they would be random and differ each time.
+        the backbone's own pooler must not be used. Its weights are set to zero,
+        because random weights would differ each time.
 
     Raises:
         UserError: If a tensor is missing, is damaged or does not have the shape

@@ -28,7 +28,10 @@ from tf_adapters.encoders.keras_hub_families import fields_of
 
 
 def _presets() -> dict[str, dict[str, Any]]:
-    """Returns KerasHub's presets of the known families, by name."""
+    """Returns a dict from the names of KerasHub's presets to descriptions.
+
+    Only presets of the families that this library supports are included.
+    """
     return {
         name: preset
         for backbone in FAMILIES
@@ -239,7 +242,7 @@ def _tokenizer_of_preset(
 
 
 def _check_tokenizer(encoder: Encoder, tokenizer: Any) -> None:
-    """Raises an error if a tokenizer fails or its ids exceed the encoder's."""
+    """Raises an error if a tokenizer fails or has ids that are too large."""
     try:
         tokenizer(["a"])
     # Several libraries find damaged files only now, and raise various errors.
@@ -262,7 +265,7 @@ def _check_tokenizer(encoder: Encoder, tokenizer: Any) -> None:
 def _from_preset(
     load: Callable[..., Any], name: str | pathlib.Path, **options: Any
 ) -> Any:
-    """Calls a `from_preset` of KerasHub; raises its errors as `UserError`."""
+    """Calls `load`; an error of KerasHub is raised as a `UserError`."""
     try:
         return load(str(name), **options)
     # A constructor may raise any error for a damaged file.

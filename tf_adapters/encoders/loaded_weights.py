@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class User:
-    """A user of an encoder: a model, or several that are trained together.
+    """A model that uses an encoder, or several that are trained together.
 
     Args:
         name: The model's name, for messages.
@@ -36,7 +36,7 @@ class User:
 
 
 class LoadedWeights:
-    """The original values of an encoder's weights, and their current user.
+    """The original values of an encoder's weights, and their current `User`.
 
     Call `loaded_weights(backbone)` to get the instance of a backbone.
     """
@@ -85,11 +85,14 @@ class LoadedWeights:
             self._loaded[path] = variable, value
 
     def put_away(self, user: User) -> dict[str, np.ndarray]:
-        """Returns an inactive user's weights, as a dict from path to array."""
+        """Returns the stored weights of an inactive user.
+
+        They are a dict from path to array, which is empty if none are stored.
+        """
         return self._put_away.get(user, {})
 
     def keep_for(self, user: User, values: dict[str, np.ndarray]) -> None:
-        """Stores an inactive user's weights, a dict from path to array."""
+        """Stores an inactive user's weights. `values` maps paths to arrays."""
         self._put_away[user] = values
 
     def changed(self) -> list[str]:
@@ -155,8 +158,8 @@ class LoadedWeights:
         """Makes a user the current one, and assigns its values to the weights.
 
         Weights that the user did not train get their original values. The
-        values of the previous user are stored until it is the current one
-        again.
+        values of the previous user are stored until that user becomes the
+        current one again.
 
         Raises:
             UserError: If the weights were changed by an unknown user, or if the

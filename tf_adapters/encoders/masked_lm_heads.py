@@ -99,10 +99,11 @@ def load_masked_lm_head(model: Any, name: str | os.PathLike[str]) -> bool:
 def _tensor_names(
     layer: str, norm: str, output_bias: str, has_offsets: bool = True
 ) -> dict[str, str]:
-    """Returns a dict from a head's variable to its tensor in a checkpoint.
+    """Returns a dict from the names of a head's variables to tensor names.
 
-    Both are names. The arguments are an entry of `_FORMS`; `has_offsets` says
-    whether the dense layer and the norm have biases.
+    The tensor names are names in the checkpoint. The arguments are an entry of
+    `_FORMS`; `has_offsets` says whether the dense layer and the norm have
+    biases.
     """
     names = {
         "kernel": f"{layer}.weight",

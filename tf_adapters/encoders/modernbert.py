@@ -39,13 +39,13 @@ class ModernBertBackbone(keras_hub.models.Backbone):
             the attention weights. Defaults to 0, as in the published encoders.
         max_sequence_length: Integer. Maximum number of tokens. Defaults to
             8192.
-        global_every: Integer. Blocks whose number, from 0, is a multiple of
-            this are global, the others are local. Defaults to 3.
+        global_every: Integer. Block 0 and every `global_every`-th block after
+            it are global. The others are local. Defaults to 3.
         local_attention: Integer. Width of the local window: in local blocks, a
             token attends to half as many tokens on each side. Defaults to 128.
-        global_theta: Number. Theta of global blocks' rotary positions. Defaults
-            to 160,000.
-        local_theta: The same for local blocks. Defaults to 10,000.
+        global_theta: Number. `theta` of `RotaryPositions` in global blocks.
+            Defaults to 160,000.
+        local_theta: Number. `theta` in local blocks. Defaults to 10,000.
         dtype: Keras dtype policy, or `None` (default) for Keras's own.
         **kwargs: See `keras_hub.models.Backbone`.
 

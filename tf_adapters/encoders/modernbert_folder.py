@@ -19,7 +19,10 @@ _PARTS = ("query", "key", "value")
 
 
 class _Checkpoint(HuggingFaceCheckpoint):
-    """A checkpoint whose fused projections appear as query, key and value."""
+    """A ModernBERT checkpoint, read with separate query, key and value.
+
+    The file has one fused kernel for the three projections of a block.
+    """
 
     @property
     def names(self) -> set[str]:

@@ -18,7 +18,7 @@ from tf_adapters.layers.attention import mix
 class RotaryPositions(keras.layers.Layer):
     """Rotates queries and keys by angles that grow with the position.
 
-    A score then depends on the distance of two tokens (Su et al. 2021,
+    Attention scores then depend on the distance of two tokens (Su et al. 2021,
     arXiv:2104.09864). The layer has no weights.
 
     Args:
@@ -75,8 +75,8 @@ class RotaryPositions(keras.layers.Layer):
         """
         tokens, width = ops.shape(x)[1], x.shape[-1]
         head_width = width // self.num_heads
-        # In float32, as in PyTorch. At large positions, outputs would otherwise
-        # differ.
+        # Computed in float32, as in PyTorch. Otherwise, outputs would differ at
+        # large positions.
         powers = np.arange(0, head_width, 2, dtype="float32") / head_width
         frequencies = 1 / np.float32(self.theta) ** powers
         angles = ops.cast(positions, "float32")[:, None] * frequencies

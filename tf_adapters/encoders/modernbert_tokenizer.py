@@ -78,7 +78,8 @@ class ModernBertTokenizer(keras_hub.tokenizers.BytePairTokenizer):
         texts = tf_text.normalize_utf8(texts, "NFC")
         if not self.added_tokens:
             return super().tokenize(texts)
-        # The first alternative that matches is taken, so the longest is first.
+        # A regular expression takes the first alternative that matches, so
+        # longer tokens come first.
         longest_first = sorted(self.added_tokens, key=len, reverse=True)
         pattern = f"({'|'.join(map(re.escape, longest_first))})"
         pieces = tf_text.regex_split(texts, pattern, pattern)

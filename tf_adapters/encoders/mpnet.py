@@ -41,7 +41,7 @@ class MPNetBackbone(keras_hub.models.Backbone):
         num_heads: Integer that divides `hidden_dim`.
         hidden_dim: Integer. Width of the token vectors.
         intermediate_dim: Integer. Width of the feed-forward networks.
-        dropout: Float. Defaults to 0.1.
+        dropout: Float. Dropout rate. Defaults to 0.1.
         max_sequence_length: Integer. Maximum number of tokens. Defaults to 512.
         dtype: Keras dtype policy, or `None` (default) for Keras's own.
         **kwargs: See `keras_hub.models.Backbone`.

@@ -12,17 +12,18 @@ from tf_adapters.layers.attention import attention_weights
 from tf_adapters.layers.attention import mix
 
 NUM_BUCKETS = 32
-# Distances up to 7 have a bucket each. Further buckets start at these
-# distances, in steps of sqrt(2): transformers/models/mpnet/modeling_mpnet.py
-# computes the same with logarithms.
+# Distances up to 7 have a bucket each. Each further bucket starts at one of
+# these distances, which grow by a factor of about sqrt(2). In transformers,
+# models/mpnet/modeling_mpnet.py computes the same with logarithms.
 _FIRST_DISTANCES = (8, 12, 16, 23, 32, 46, 64, 91)
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class RelativePositionBias(keras.layers.Layer):
-    """Learns a bias on attention scores from the relative positions of tokens.
+    """Computes a learned bias for attention scores from relative positions.
 
-    Each head has a number for each bucket of relative positions.
+    Relative positions are grouped into buckets. Each head learns one number for
+    each bucket.
 
     Args:
         num_heads: Integer.
@@ -94,7 +95,7 @@ class RelativePositionBias(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class MPNetEncoder(keras_hub.layers.TransformerEncoder):
-    """KerasHub's `TransformerEncoder`, which adds a bias to attention scores.
+    """A KerasHub `TransformerEncoder` that adds a bias to attention scores.
 
     Call arguments:
         inputs: `(batch, tokens, width)`.

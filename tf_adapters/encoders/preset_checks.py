@@ -40,7 +40,7 @@ _OTHER_SIZES = (
 def check_backbone(
     folder: str | pathlib.Path, class_names: Collection[str]
 ) -> None:
-    """Checks a folder's `config.json`: its encoder is known and fits the files.
+    """Checks that `config.json` describes a known encoder and fits the weights.
 
     Args:
         folder: Path of a folder in KerasHub's format.

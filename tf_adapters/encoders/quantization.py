@@ -81,8 +81,7 @@ def quantize_backbone(backbone: keras_hub.models.Backbone, mode: str) -> None:
         mode,
         config=_CONFIGS[mode],
         filters=lambda layer: isinstance(layer, _KINDS),
-        # Allow KerasHub's embedding layer, a subclass of Keras's that adds no
-        # code.
+        # Allow KerasHub's embedding layer, a subclass without code of its own.
         type_check=False,
     )
     gc.unfreeze()

@@ -2,9 +2,10 @@
 
 KerasHub's tokenizer folds case by Unicode's NFKC rules, but BERT lowercases.
 KerasHub therefore changes "½", "™", "…" and "ß" to other text, and treats
-control characters and no-break spaces differently. Here, texts are cleaned like
-in the `BertNormalizer` of Hugging Face's tokenizers, and KerasHub's class
-splits them and looks up ids. Two differences remain, one deliberate, one rare:
+control characters and no-break spaces differently. Here, texts are cleaned as
+in the `BertNormalizer` of Hugging Face's tokenizers. Then KerasHub's class
+splits them and looks up ids. Two differences from the original remain, one
+deliberate, one rare:
 
 - Special tokens such as "[SEP]" in a text are treated as text, because the
   input of a served model must not insert separators.

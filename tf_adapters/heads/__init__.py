@@ -44,9 +44,9 @@ __all__ = [
     "register",
     "to_config",
 ]
-# Some modules have the name of a registered head, such as `span`. If you write
-# `heads.span()`, Python would find the module, which cannot be called. Removing
-# these names leads to `__getattr__`, whose error names the class `Span`.
+# Some modules have the name of a registered head, such as `span`. A user who
+# writes `heads.span()` would get the module, which cannot be called. Without
+# these names, Python calls `__getattr__`, whose error names the class `Span`.
 for _name in HEADS.keys() & globals().keys():
     del globals()[_name]
 

@@ -36,8 +36,8 @@ class Choice(ValueHead):
     """Scores each choice, with a softmax over the choices of a question.
 
     Each choice is a sequence of its own, `[CLS] question [SEP] choice [SEP]`.
-    A linear unit on one vector of the sequence computes its score (Devlin et
-    al. 2019, section 4.4; Zellers et al. 2018).
+    A linear unit computes the choice's score from one vector of the sequence
+    (Devlin et al. 2019, section 4.4; Zellers et al. 2018).
 
     Attributes:
         blank: Placeholder for the choice in the question. If set, the first
@@ -73,9 +73,10 @@ class Choice(ValueHead):
     def for_task(
         cls, task: "Task", encoder: "Encoder | None" = None, **settings: Any
     ) -> Self:
-        """Creates the head with the placeholder that a task's questions use.
+        """Creates the head for a task.
 
-        It marks the gap that a choice fills, such as `_`; see `blank`.
+        Unless `settings` has another `blank`, the head uses the task's
+        placeholder for the gap that each choice fills, such as `_`.
         """
         return cls(**{"blank": task.blank, **settings})
 
@@ -129,7 +130,9 @@ class Choice(ValueHead):
     def texts(self, question: str, choice: str) -> tuple[str, str]:
         """Returns the two texts that are packed into a choice's sequence.
 
-        If `blank` is set, the choice replaces it in the question.
+        They are the question and the choice. If `blank` is set, they are the
+        part of the question before the blank, and the choice followed by the
+        part after the blank.
         """
         if not self.blank:
             return question, choice
@@ -141,7 +144,7 @@ class Choice(ValueHead):
     def targets(
         self, rows: list[dict[str, Any]], choices_field: str = "choices"
     ) -> np.ndarray:
-        """Returns the indices of the right choices, `(len(rows),)` int32.
+        """Returns the indices of the correct choices, `(len(rows),)` int32.
 
         Raises:
             UserError: If a row's label is not an index of one of its choices.
@@ -168,8 +171,9 @@ class Choice(ValueHead):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns a dict of right choices, predicted choices and probabilities.
+        """Returns a dict with `target`, `predicted` and `probabilities`.
 
+        The first two have the index of a choice for each question.
         `probabilities` has a list for each question, with an entry per choice.
         """
         there = [
@@ -186,10 +190,10 @@ class Choice(ValueHead):
     def decode(
         self, outputs: Tensor, source: list[list[str]]
     ) -> list[dict[str, Any]]:
-        """Returns a dict with the predicted choice of each question.
+        """Returns a list with a dict for each question.
 
-        `label` is the index of the choice, `choice` is the choice itself, and
-        `probabilities` has an entry for each choice.
+        In the dict, `label` is the index of the predicted choice, `choice` is
+        its text, and `probabilities` has an entry for each choice.
         """
         return [
             _decoded(np.asarray(row[: len(choices)], "float64"), choices)
@@ -210,7 +214,10 @@ def _decoded(scores: np.ndarray, choices: list[str]) -> dict[str, Any]:
 def _grouped(
     sequences: list[np.ndarray], choices: list[list[str]]
 ) -> list[list[np.ndarray]]:
-    """Splits the sequences of all choices into one list for each question."""
+    """Splits the sequences of all choices into one list for each question.
+
+    `choices` has the list of choices of each question.
+    """
     remaining = iter(sequences)
     return [list(itertools.islice(remaining, len(c))) for c in choices]
 

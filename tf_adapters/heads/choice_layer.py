@@ -32,7 +32,7 @@ class ChoiceLayer(Float32Layer):
 
     Returns:
         Float32 tensor `(batch, choices)`. The scores of padding choices are
-        `ABSENT`.
+        `ABSENT`, so a softmax ignores them.
 
     Raises:
         UserError: If `padding_mask` does not have three axes.
@@ -66,7 +66,7 @@ class ChoiceLayer(Float32Layer):
 
     @property
     def kernels_after_dropout(self) -> list[keras.Variable]:
-        """The kernels that mixout mixes; see `LinearLayer`."""
+        """The kernels to which mixout applies; see `LinearLayer`."""
         return self.linear.kernels_after_dropout
 
     def call(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class TextHead(VectorHead):
-    """Base class of heads that compute logits of classes for each text.
+    """Base class of heads that compute a logit of each class for each text.
 
     The defaults are from Houlsby et al. 2019 (section 3.1). These settings
     reproduce other heads:
@@ -102,9 +102,9 @@ class Classification(TextHead):
     See `TextHead` for the other settings.
 
     Attributes:
-        class_weights: Factors of the losses of each class's examples: `()`
-            (default) for no factors, a number for each class, or
-            `("balanced",)`. The latter sets the factor of class `c` to
+        class_weights: Factors by which the losses of a class's examples are
+            multiplied: `()` (default) for no factors, a number for each class,
+            or `("balanced",)`. The latter sets the factor of class `c` to
             `n / (k n_c)`, as in scikit-learn, where `n_c` of the `n` training
             rows belong to class `c`, and `k` is the number of classes.
         temperature: Number by which logits are divided before the softmax that
@@ -168,7 +168,10 @@ class Classification(TextHead):
             )
 
     def for_rows(self, rows: list[dict[str, Any]]) -> Self:
-        """Replaces `"balanced"` class weights by numbers from training rows.
+        """Returns a copy with class weights computed from training rows.
+
+        This happens only if the weights are `"balanced"`. Otherwise, the head
+        itself is returned.
 
         Raises:
             UserError: If the weights are balanced and a class has no rows.
@@ -201,7 +204,8 @@ class Classification(TextHead):
     ) -> None:
         """Raises a `UserError` if a label is not a class id.
 
-        Labels of shape `(texts, classes)` are not ids and are not checked.
+        `ignored_class` is also allowed. Labels of shape `(texts, classes)` are
+        not ids and are not checked.
         """
         if labels.ndim > 2 or (labels.ndim == 2 and labels.shape[1] != 1):
             return
@@ -232,10 +236,11 @@ class Classification(TextHead):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns a dict of targets, predictions and all probabilities.
+        """Returns a dict with `target`, `predicted` and `probabilities`.
 
-        `probabilities` has an entry for each class. It is missing if
-        `has_temperature` is `False`.
+        The first two have a class id for each text. `probabilities` has an
+        array with the probability of each class for each text. It is missing
+        if `has_temperature` is `False`.
         """
         compared = super().compare(outputs, targets)
         if self.has_temperature:

@@ -28,7 +28,7 @@ class Head:
     A head is a frozen dataclass with the settings of the output.
     `tf_adapters.tasks.output_kinds` describes the rows, labels, metrics and
     files of each kind. In the methods below, `outputs` has one array for each
-    example, and `source` is the attribute of the `Examples` that `encode`
+    example, and `source` is `Examples.source` of the examples that `encode`
     returned.
 
     Examples:
@@ -108,17 +108,17 @@ class Head:
         raise NotImplementedError
 
     def bank_parts(self, layer: keras.layers.Layer) -> "list[Part]":
-        """Returns the layer's weights as parts of a bank.
+        """Returns the weights of `layer` in the form that a bank stores.
 
-        See `tf_adapters.layers.banks`. A subclass that does not override this
-        can be used in single models only.
+        A bank is a model with many adapters; see `tf_adapters.layers.banks`.
+        If a subclass does not override this method, a bank cannot hold the
+        subclass's heads.
 
         Args:
             layer: A layer from `make_layer`.
 
         Raises:
-            UserError: If a bank cannot hold the head. The message is the
-                reason.
+            UserError: If a bank cannot hold the head. The message says why.
         """
         raise UserError(
             "A bank answers only with classes, several labels, numbers, tags "
@@ -173,13 +173,13 @@ class Head:
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns targets and predictions for metrics and for a run's files.
+        """Returns targets and predictions, from which `score` computes metrics.
 
         Returns:
             Dict with `target` and `predicted`: lists or arrays with one entry
-            for each row, which is a number, a text, or a list of them. Some
-            heads add `probabilities`: of all classes or choices, or only of
-            the predicted tags or answer.
+            for each row. An entry is a number, a string, or a list of them.
+            Some heads add `probabilities`: of all classes or choices, or only
+            of the predicted tags or answer.
         """
         raise NotImplementedError
 
@@ -221,8 +221,8 @@ class Head:
     ) -> tuple[dict[str, float], dict[str, Any]]:
         """Returns a dict of metrics, and the dict that `compare` returned.
 
-        A run stores the second dict. It is empty if the head has its own
-        `evaluate`, which does not call `compare` and `score`.
+        A run stores the second dict. It is empty if the head's own `evaluate`
+        does not call `compare` and `score`.
         """
         if not self._is_scored():
             return self.evaluate(names, outputs, targets, source), {}
@@ -243,7 +243,10 @@ class Head:
         return issubclass(*owners)
 
     def decode(self, outputs: Tensor, source: Any = None) -> list[Any]:
-        """Returns a dict with each row's predictions, to be stored as JSON."""
+        """Returns a list with the predictions of each row, ready for JSON.
+
+        Each entry is a dict.
+        """
         raise NotImplementedError
 
     def answer(self, outputs: Tensor) -> dict[str, Tensor]:

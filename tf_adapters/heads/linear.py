@@ -106,7 +106,7 @@ class DropoutAndLinearLayer(Float32Layer):
 
     @property
     def kernels_after_dropout(self) -> list[keras.Variable]:
-        """The kernels whose inputs have dropout, to which mixout applies."""
+        """The kernels whose inputs have dropout. Mixout applies to these."""
         hidden = [] if self.hidden_activation is None else [self.hidden_kernel]
         return [*hidden, self.kernel]
 
@@ -180,11 +180,14 @@ class LinearLayer(DropoutAndLinearLayer):
 
 
 def bank_parts(layer: Any, reads: str) -> list[Part]:
-    """Returns the weights of a head's layer as parts of a bank.
+    """Returns a layer's weights in the form in which a bank stores them.
+
+    The list has a `Part` for the linear layer, and one for the dense layer if
+    there is one. A bank is a model with many adapters.
 
     Args:
         layer: `DropoutAndLinearLayer`.
-        reads: What the head reads; see `Head`.
+        reads: Name of the encoder's output that the head reads; see `Head`.
 
     Raises:
         UserError: If the layer is of another class.
@@ -206,7 +209,7 @@ def bank_parts(layer: Any, reads: str) -> list[Part]:
 
 
 def check_reads(reads: str) -> None:
-    """Raises a `UserError` if `reads` is not one of `READS`."""
+    """Raises a `UserError` unless `reads` is one of the names in `READS`."""
     check_known("reads", reads, READS)
 
 

@@ -117,7 +117,9 @@ class MaskedLM(Head):
         )
 
     def attach(self, layer: MaskedLMLayer, encoder: Any) -> None:
-        """Makes the layer apply the inverse of an invertible adapter, if any.
+        """Makes a layer apply the inverse of an encoder's invertible adapter.
+
+        Has no effect if the encoder has no such adapter.
 
         Raises:
             UserError: If there is an invertible adapter and the token embedding
@@ -189,7 +191,7 @@ class MaskedLM(Head):
         )
 
     def _count(self, ids: np.ndarray, special: list[int]) -> int:
-        """Returns how many tokens to mask, given the example's token ids."""
+        """Returns how many tokens of an example with token `ids` to mask."""
         inside = int(np.count_nonzero(np.isin(ids, special, invert=True)))
         return min(inside, max(1, round(self.mask_share * inside)))
 
@@ -223,11 +225,12 @@ class MaskedLM(Head):
     def decode(
         self, outputs: Tensor, source: masked_lm_predictions.MaskSource
     ) -> list[dict[str, Any]]:
-        """Returns a dict for each row with the most probable tokens.
+        """Returns a list with a dict of predicted tokens for each row.
 
-        `masks` has a list for each mask in the row's texts, in order. Each list
-        has dicts with `token` (see `vocabulary.token_texts`) and `probability`.
-        A mask's list is empty if the mask was cut off from the input.
+        In it, `masks` has a list for each mask in the row's texts, in order.
+        Each list has a dict with `token` (see `vocabulary.token_texts`) and
+        `probability` for each of the most probable tokens. A mask's list is
+        empty if the mask was cut off from the input.
         """
         return source.answers(outputs)
 
@@ -235,7 +238,7 @@ class MaskedLM(Head):
 def _plain_texts(
     rows: list[dict[str, Any]], fields: Sequence[str]
 ) -> tuple[list[dict[str, str]], Sequence[str]]:
-    """Joins the texts of each row to one or two; also returns their keys."""
+    """Returns rows with one or two joined texts each, and the texts' keys."""
     plain = [{field: _joined(row[field]) for field in fields} for row in rows]
     if len(fields) < 3:
         return plain, fields

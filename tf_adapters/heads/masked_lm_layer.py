@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class MaskedLMLayer(Float32Layer):
-    """Computes the log probabilities of masked tokens, or predicts tokens.
+    """Scores masked tokens if they are known; otherwise predicts them.
 
     Args:
         vocabulary_size: Integer. Number of tokens in the vocabulary.
@@ -31,19 +31,20 @@ class MaskedLMLayer(Float32Layer):
         **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
-        outputs: Dict that `AdaptedEncoder` returns, and the encoder's
-            `token_embeddings` `(vocabulary, embedding_width)` and
-            `masked_positions` `(batch, masks)`. If the masked tokens are known,
-            it also has `masked_ids` of shape `(batch, masks)`.
+        outputs: Dict that `AdaptedEncoder` returns, with the additional entries
+            `token_embeddings`, the encoder's, of shape
+            `(vocabulary, embedding_width)`, and `masked_positions` of shape
+            `(batch, masks)`. If the masked tokens are known, the dict also has
+            `masked_ids` of shape `(batch, masks)`.
         seeds: Not used, because the head has no dropout.
 
     Returns:
-        With `masked_ids`, a float32 tensor `(batch, masks, 2)`. It has the log
-        probability of each masked token, and 1 if no other token is more
-        probable, else 0. Without `masked_ids`, a float32 tensor `(batch, masks,
-        num_best, 2)` with the probabilities and ids of the most probable
-        tokens, the most probable first. Unused entries of texts with fewer
-        masks are `IGNORED`.
+        If `masked_ids` is given, a float32 tensor `(batch, masks, 2)`. It has
+        two numbers for each masked token: its log probability, and 1 if no
+        other token is more probable, else 0. Otherwise, a float32 tensor
+        `(batch, masks, num_best, 2)` with the probabilities and ids of the most
+        probable tokens, the most probable first. Unused entries of texts with
+        fewer masks are `IGNORED`.
     """
 
     # Function that applies the inverse of an invertible adapter to embeddings,

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class MaskSource:
-    """The data that maps predicted tokens back to rows.
+    """The data for assigning predicted tokens to the masks of each row.
 
     Attributes:
         ranks: List with a list for each row. The row's list has an entry for
             each mask in its texts: the mask's index among the masks of the
             input, or `None` if the mask was cut off from the input.
-        texts: List of strings: the text of each token, by id.
+        texts: List with the text of each token, in the order of token ids.
     """
 
     ranks: list[Any]
@@ -34,12 +34,13 @@ class MaskSource:
         return [sum(rank is not None for rank in ranks) for ranks in self.ranks]
 
     def answers(self, outputs: Iterable[np.ndarray]) -> list[dict[str, Any]]:
-        """Returns a dict with the predicted tokens of each row.
+        """Returns a list with a dict of predicted tokens for each row.
 
         See `MaskedLM.decode`.
 
         Args:
-            outputs: List of arrays `(masks, num_best, 2)`.
+            outputs: List with an output of `MaskedLMLayer` for each row, an
+                array `(masks, num_best, 2)`.
         """
         return [
             {
@@ -92,16 +93,16 @@ def make_mask_source(
 def _ranks(
     numbers: list[int], ids: np.ndarray, packer: "Packer"
 ) -> list[int | None]:
-    """Returns the list in `MaskSource.ranks` for a row.
+    """Returns a row's entry of `MaskSource.ranks`.
 
     Args:
         numbers: List with the number of masks in each of the row's texts.
-        ids: Token ids of the input, into which the texts may fit only in part.
+        ids: Token ids of the input. It may lack the ends of long texts.
         packer: `TextPacker`.
     """
     special = packer.special_tokens
     ends = np.isin(ids[1:], (*special.separators, special.end))
-    # The first special token ends the first text, as texts contain none.
+    # Texts contain no special tokens, so the first one ends the first text.
     end = 1 + ends.argmax()
     indices = np.flatnonzero(ids == packer.mask_id)
     kept = (np.sum(indices < end), np.sum(indices > end))

@@ -1,7 +1,7 @@
-"""Metrics of classes, numbers and tags, as in the papers, over a whole set.
+"""Metrics of classification, regression and tagging, as in the papers.
 
-The F1 or the correlation of a set is not the mean over its batches. Therefore,
-do not call these functions for each batch.
+They are computed over whole sets. The F1 or the correlation of a set is not the
+mean over its batches. Therefore, do not call these functions for each batch.
 """
 
 from collections.abc import Callable
@@ -49,7 +49,7 @@ METRICS = {**CLASSIFICATION_METRICS, **REGRESSION_METRICS}
 
 
 def both(compared: dict[str, Any]) -> tuple[Any, Any]:
-    """Returns the targets and the predictions that `Head.compare` returned."""
+    """Returns `target` and `predicted` from the dict of `Head.compare`."""
     return compared["target"], compared["predicted"]
 
 
@@ -114,7 +114,7 @@ def compute_tagging(
 def compute_metrics(
     names: Iterable[str], labels: ArrayLike, predictions: ArrayLike
 ) -> dict[str, float]:
-    """Computes metrics over a whole set.
+    """Computes metrics of classification or regression over a whole set.
 
     Args:
         names: Iterable of keys of `METRICS`.

@@ -1,4 +1,4 @@
-"""Classification of texts into any number of classes each."""
+"""Multi-label classification: each text has any number of classes."""
 
 from collections.abc import Iterable
 import dataclasses
@@ -25,7 +25,7 @@ _AVERAGES = {"micro_f1": "micro", "macro_f1": "macro"}
 @register("multilabel")
 @dataclasses.dataclass(frozen=True)
 class MultiLabel(TextHead):
-    """Predicts any number of classes for each text.
+    """Predicts any number of classes for each text (multi-label).
 
     Each class has a logit of its own. The loss is the mean of the classes'
     binary cross-entropies, and a class is predicted if its probability is at
@@ -57,13 +57,13 @@ class MultiLabel(TextHead):
             )
 
     def targets(self, rows: list[dict[str, Any]]) -> np.ndarray:
-        """Returns the classes of rows, `(len(rows), classes)` float32.
+        """Returns the classes of rows as an array `(len(rows), classes)`.
 
-        An entry is 1 if the row has the class, else 0.
+        An entry is 1.0 if the row has the class, else 0.0, in float32.
 
         Raises:
-            UserError: If a row's label is not a list of class ids, which may be
-                empty. The message names the row.
+            UserError: If a row's label is not a list of class ids. The list may
+                be empty. The message names the row.
         """
         targets = np.zeros((len(rows), len(self.labels)), "float32")
         for place, row in enumerate(rows):
@@ -72,7 +72,7 @@ class MultiLabel(TextHead):
         return targets
 
     def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
-        """Returns the mean cross-entropy over the classes, `(batch,)`."""
+        """Returns each example's mean binary cross-entropy, `(batch,)`."""
         return ops.mean(
             ops.binary_crossentropy(targets, outputs, from_logits=True), axis=-1
         )
@@ -87,7 +87,7 @@ class MultiLabel(TextHead):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns a dict of targets, predictions and probabilities.
+        """Returns a dict with `target`, `predicted` and `probabilities`.
 
         Each is an array `(texts, classes)`.
         """

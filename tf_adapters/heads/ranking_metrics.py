@@ -28,16 +28,18 @@ _TOLERANCE = 1e-6
 
 
 def ranks(vectors: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Returns the rank of each row's positive among all texts, from 1.
+    """Returns the rank of each row's positive, from 1 (the best).
 
-    The texts are ranked by their cosine with the row's anchor. The anchor
-    itself, and the positives of other rows with an equal anchor, are not
-    ranked. A text that occurs several times is ranked once.
+    For each row, the positives and negatives of all rows are ranked by their
+    cosine with the row's anchor. The anchor itself, and the positives of other
+    rows with an equal anchor, are not ranked. A text that occurs several times
+    is ranked once.
 
     Args:
-        vectors: `(rows, texts, width)`, of length 1. The texts of a row are an
-            anchor, its positive, and any number of negatives.
-        numbers: `(rows, texts)` integers, equal for equal texts.
+        vectors: `(rows, texts, width)`. Vectors of length 1. The texts of a row
+            are an anchor, its positive, and any number of negatives.
+        numbers: `(rows, texts)`. Integers that identify the texts: equal texts
+            have the same integer.
 
     Returns:
         Integer array `(rows,)`.
@@ -61,8 +63,8 @@ def ranks(vectors: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 def _known(numbers: np.ndarray) -> dict[int, list[int]]:
     """Returns, for each anchor, the texts that are not ranked for it.
 
-    The result is a dict from the number of an anchor to numbers of texts: the
-    anchor's own number and those of its positives.
+    The result is a dict from the number of an anchor to a list of numbers: the
+    anchor's own number and the numbers of its positives.
     """
     known = collections.defaultdict(list)
     for anchor, positive, *_ in numbers.tolist():
@@ -75,7 +77,7 @@ def compute_ranking(names: Iterable[str], ranks: ArrayLike) -> dict[str, float]:
 
     Args:
         names: Iterable of keys of `RANKING_METRICS`.
-        ranks: Ranks of the positives, from 1.
+        ranks: Array with the rank of each anchor's positive, from 1.
 
     Returns:
         Dict from each name to a Python float.

@@ -1,4 +1,4 @@
-"""The registry of heads, and conversion of heads to and from plain values."""
+"""The registry of heads, and the conversion of heads to and from dicts."""
 
 from collections.abc import Callable
 import dataclasses
@@ -79,7 +79,10 @@ def name_of(head: Head) -> str:
 
 
 def to_config(head: Head) -> dict[str, Any]:
-    """Converts a head to a dict of plain values, including its `name`."""
+    """Returns a dict of a head's settings and its registered name, `name`.
+
+    The values can be written as JSON.
+    """
     return {"name": name_of(head), **dataclasses.asdict(head)}
 
 

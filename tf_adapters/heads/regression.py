@@ -63,10 +63,10 @@ class Regression(VectorHead):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns a dict with the right and the predicted numbers.
+        """Returns a dict with `target` and `predicted`, arrays of numbers.
 
-        They are converted to float64, so that writing them to JSON and reading
-        them back does not change them.
+        The numbers are converted to float64, so that writing them to JSON and
+        reading them back does not change them.
         """
         predicted = self.predictions(outputs).astype("float64")
         return {
@@ -77,7 +77,7 @@ class Regression(VectorHead):
     def decode(
         self, outputs: Tensor, source: Any = None
     ) -> list[dict[str, Any]]:
-        """Returns a dict with the predicted number, `score`, of each row."""
+        """Returns a list with a dict for each row: its predicted `score`."""
         check_outputs(outputs, ("score",))
         return [
             {"score": round(float(score), 6)}

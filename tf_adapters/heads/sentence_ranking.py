@@ -25,17 +25,17 @@ class SentenceRanking(TextVectorHead):
     optionally a negative. The loss is the cross-entropy of finding the positive
     among all positives and negatives of the batch, with the scaled cosines as
     logits (multiple negatives ranking; Henderson et al. 2017, arXiv:1705.00652,
-    section 4; Reimers' scale of 20).
+    section 4). The default scale of 20 is from Reimers' code.
 
     The anchor itself, and the positives of other rows with an equal anchor, do
     not count as negatives. A text that occurs several times counts once.
 
     Negatives come from the rows that are computed together. With several
     replicas of a `tf.distribute` strategy, these are the rows of one replica.
-    With `train.accumulation_steps`, these are the rows of one part of the
-    batch. A larger batch on each device therefore makes the task harder. Rows
-    that only pad a batch to a fixed size (`data.batching=fixed`) add their
-    texts as negatives.
+    With `train.accumulation_steps`, these are the rows of one micro-batch. A
+    larger batch on each device therefore makes the task harder. Rows that only
+    pad a batch to a fixed size (`data.batching=fixed`) add their texts as
+    negatives.
 
     Metrics rank all positives and negatives of a split for each anchor.
 
@@ -65,9 +65,9 @@ class SentenceRanking(TextVectorHead):
     def targets(
         self, rows: list[dict[str, Any]], fields: Sequence[str]
     ) -> np.ndarray:
-        """Returns a number for each text, `(len(rows), texts)` int32.
+        """Returns integers that identify the texts, `(len(rows), texts)` int32.
 
-        Equal texts have the same number.
+        Equal texts have the same integer.
         """
         ids = {}
         return np.array(
@@ -79,10 +79,10 @@ class SentenceRanking(TextVectorHead):
         )
 
     def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
-        """Returns the cross-entropy of each row's positive, `(batch,)`.
+        """Returns the cross-entropy of finding each row's positive, `(batch,)`.
 
         Args:
-            targets: Numbers of the texts; see `targets`.
+            targets: `(batch, texts)`, returned by the method `targets`.
             outputs: `(batch, texts, width)`, with an anchor, its positive and
                 any number of negatives in each row.
         """
@@ -97,9 +97,9 @@ class SentenceRanking(TextVectorHead):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns a dict with the right and the predicted rank of each row.
+        """Returns a dict with the rank of each row's positive as `predicted`.
 
-        `predicted` is the rank of the row's positive. The right rank is 1.
+        `target` has the best rank, 1, for each row.
         """
         return {
             "target": np.ones(len(outputs), "int32"),
@@ -117,12 +117,12 @@ class SentenceRanking(TextVectorHead):
 
 
 def _are_no_negatives(targets: Tensor) -> Tensor:
-    """Returns, for each row, the candidates that do not count as negatives.
+    """Returns, for each row, which candidates do not count as negatives.
 
     The candidates are all texts of the batch except the anchors.
 
     Args:
-        targets: `(batch, texts of a row)`, numbers of the texts.
+        targets: `(batch, texts of a row)`. Integers that identify the texts.
 
     Returns:
         Boolean tensor `(batch, candidates)`. An entry is true if the candidate

@@ -1,4 +1,4 @@
-"""Heads that give each text a vector, trained on pairs with a score."""
+"""Heads that compute a vector for each text, such as `SentenceVector`."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -102,7 +102,7 @@ class TextVectorHead(ValueHead):
         )
 
     def check_labeled_fields(self, fields: Sequence[str]) -> None:
-        """Raises a `UserError` if a row has only one text."""
+        """Raises a `UserError` unless there are two or more text fields."""
         if len(fields) < 2:
             raise UserError(
                 "A row needs two texts, whose vectors are compared. Received: "
@@ -113,7 +113,10 @@ class TextVectorHead(ValueHead):
     def decode(
         self, outputs: Tensor, source: Any = None
     ) -> list[dict[str, Any]]:
-        """Returns a dict for each row: its vector or scores, as in `answer`."""
+        """Returns a list with a dict of rounded numbers for each row.
+
+        Its keys are the keys of `answer`.
+        """
         answers = self.answer(np.asarray(outputs, "float32"))
         answers = {
             name: np.round(ops.convert_to_numpy(value).astype("float64"), 6)
@@ -151,10 +154,11 @@ class SentenceVector(TextVectorHead):
     Attributes:
         token_pooling: See `TextVectorHead`.
         lowest_score: Score that is scaled to 0. `None` (default): in a run, the
-            minimum of the task's range of labels if it has one, otherwise the
+            minimum of the task's `label_range` if it is set, otherwise the
             smallest score in the training data. Outside of runs, 0.
         highest_score: Score that is scaled to 1. `None` (default): in a run,
-            the maximum of that range, or the largest score. Outside of runs, 1.
+            the maximum of `label_range` if it is set, otherwise the largest
+            score in the training data. Outside of runs, 1.
 
     Examples:
         >>> head = heads.SentenceVector(lowest_score=0, highest_score=5)
@@ -181,16 +185,24 @@ class SentenceVector(TextVectorHead):
     def for_task(
         cls, task: "Task", encoder: "Encoder | None" = None, **settings: Any
     ) -> Self:
-        """Creates the head with a task's range of labels, if it has one."""
+        """Creates the head for a task.
+
+        The defaults of `lowest_score` and `highest_score` are the limits of the
+        task's `label_range`, if it has one.
+        """
         low, high = task.label_range or (None, None)
         own = {"lowest_score": low, "highest_score": high}
         return cls(**{**own, **settings})
 
     def for_rows(self, rows: list[dict[str, Any]]) -> Self:
-        """Sets the missing limits of scores from the labels of training rows.
+        """Returns a copy with the missing limits of scores, from training rows.
+
+        A missing `lowest_score` becomes the smallest label, and a missing
+        `highest_score` the largest.
 
         Raises:
-            UserError: If all labels are equal.
+            UserError: If the lower limit is then not less than the upper one,
+                for example because all labels are equal.
         """
         labels = [row["label"] for row in rows]
         ends = {"lowest_score": min(labels), "highest_score": max(labels)}
@@ -212,7 +224,10 @@ class SentenceVector(TextVectorHead):
         return None in (self.lowest_score, self.highest_score)
 
     def scaled(self, scores: Any) -> Any:
-        """Returns an array or a tensor of scores, scaled to 0 to 1."""
+        """Scales scores so that the limits in `score_range` become 0 and 1.
+
+        `scores` is an array or a tensor.
+        """
         low, high = self.score_range
         return (scores - low) / (high - low)
 
@@ -222,8 +237,9 @@ class SentenceVector(TextVectorHead):
         """Returns the scaled labels of rows, `(len(rows),)` float32.
 
         Raises:
-            UserError: If a row's label is not a finite number, or is outside
-                of the default range from 0 to 1. The message names the row.
+            UserError: If a row's label is not a finite number, or if it is
+                outside of `score_range` and `must_be_in_range` is `True`. The
+                message names the row.
         """
         low, high = self.score_range
         for place, row in enumerate(rows):
@@ -247,7 +263,10 @@ class SentenceVector(TextVectorHead):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns a dict with each pair's scaled score and its cosine."""
+        """Returns a dict with `target` and `predicted`.
+
+        They have the scaled score and the cosine of each pair.
+        """
         vectors = np.asarray(outputs, "float64")
         return {
             "target": np.asarray(targets, "float64"),
@@ -256,7 +275,7 @@ class SentenceVector(TextVectorHead):
 
 
 def _grouped(sequences: list[np.ndarray], size: int) -> list[list[np.ndarray]]:
-    """Splits the sequences of all texts into one list for each row."""
+    """Splits the sequences of all texts into a list of `size` for each row."""
     starts = range(0, len(sequences), size)
     return [sequences[start : start + size] for start in starts]
 

@@ -41,8 +41,9 @@ class Span(Head):
         max_question_tokens: Maximum length of a question. Longer questions are
             cut. Defaults to 64.
         max_answer_tokens: Maximum length of an answer. Defaults to 30.
-        num_best: Number of candidates: the first tokens, the last tokens and
-            the answers with the highest scores. Defaults to 20.
+        num_best: Number of first tokens and of last tokens to consider in each
+            window, and of answers to return for each row: those with the
+            highest scores. Defaults to 20.
         dropout_rate: Rate of dropout before the linear layer. Defaults to 0,
             since the paper's code has no dropout.
         hidden_layer: See `TextHead`.
@@ -78,7 +79,7 @@ class Span(Head):
         )
 
     def bank_parts(self, layer: Any) -> list[Part]:
-        """Returns the linear layer, and any dense layer, as parts of a bank."""
+        """Returns the weights of `layer` in the form that a bank stores."""
         return bank_parts(layer, self.reads)
 
     def encode(
@@ -146,7 +147,8 @@ class Span(Head):
 
         Returns:
             List with a list of `(text, begin, score)` for each row, best answer
-            first. A row's list is empty if none of its windows has an answer.
+            first. `begin` is the index of the answer's first character. A row's
+            list is empty if no span was found in its windows.
         """
         found = [[] for _ in source.texts]
         for output, window in zip(outputs, source.windows, strict=True):
@@ -191,7 +193,8 @@ class Span(Head):
     ) -> list[tuple[str, int, float]]:
         """Returns the best answers of a row, each as `(text, begin, score)`.
 
-        Of candidates with the same text, only the best is returned.
+        Of candidates with the same text, only the best is returned. `offsets`
+        has the start and end of each token in `text`; see `WindowSource`.
         """
         answers = {}
         for score, first, last in sorted(candidates, key=lambda c: -c[0]):
@@ -207,10 +210,11 @@ class Span(Head):
         targets: Tensor,
         source: span_windows.WindowSource,
     ) -> dict[str, Any]:
-        """Returns the right answers and the best predicted answer of each row.
+        """Returns a dict with `target`, `predicted` and `probabilities`.
 
-        The predicted answer is `""` if no span was found. `probabilities` has
-        the predicted answer's probability among the best answers of its row.
+        They have the right answers of each row, the best predicted answer, and
+        its probability among the best answers of the row. The predicted answer
+        is `""` if no span was found.
         """
         found = [_decoded(a) for a in self.predictions(outputs, source)]
         return {
@@ -237,10 +241,10 @@ class Span(Head):
     def decode(
         self, outputs: Tensor, source: span_windows.WindowSource
     ) -> list[dict[str, Any]]:
-        """Returns a dict with the best answers of each row.
+        """Returns a list with a dict for each row.
 
-        `answer` is the best answer, and `answer_start` the index of its first
-        character in the text. `best` lists the best answers. Their
+        In the dict, `answer` is the best answer, and `answer_start` the index
+        of its first character in the text. `best` lists the best answers. Their
         probabilities sum to 1.
         """
         return [

@@ -29,12 +29,12 @@ def normalize(text: str) -> str:
 
 
 def exact_match(gold: str, answer: str) -> float:
-    """Returns 1.0 if an answer matches a gold answer, else 0.0."""
+    """Returns 1.0 if two answers are equal after `normalize`, else 0.0."""
     return float(normalize(gold) == normalize(answer))
 
 
 def answer_f1(gold: str, answer: str) -> float:
-    """Returns the F1 of the words of an answer and of a gold answer."""
+    """Returns the F1 of the words of an answer, given a gold answer."""
     golds, answers = normalize(gold).split(), normalize(answer).split()
     common = collections.Counter(golds) & collections.Counter(answers)
     # Harmonic mean of common/gold and common/answer.

@@ -20,7 +20,7 @@ NOT_FOUND = (IGNORED, IGNORED)
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """A question with a part of its text.
+    """A model input: a question with a part of the text that it is about.
 
     Attributes:
         row: Index of the row.
@@ -62,7 +62,7 @@ class Window:
 
 @dataclasses.dataclass(frozen=True)
 class WindowSource:
-    """The data that maps windows back to rows.
+    """The data for mapping the outputs of windows back to rows.
 
     Attributes:
         rows: List of dicts, the rows.
@@ -121,7 +121,10 @@ def _windows(
     text: np.ndarray,
     packer: "Packer",
 ) -> Iterator[Window]:
-    """Yields the windows of one row; none for a text without tokens."""
+    """Yields the windows of one row; none for a text without tokens.
+
+    `question` and `text` are arrays of token ids.
+    """
     special = packer.special_tokens
     room = packer.max_length - 2 - len(special.separators)
     # Reserves at least a quarter of the input for the text.
@@ -129,7 +132,8 @@ def _windows(
     room -= len(question)
     # In BERT's code, windows of 128 tokens do not overlap. No window then
     # contains an answer that extends over the border of two windows. Here,
-    # windows overlap by the longest answer, but by at most half a window.
+    # windows overlap by the maximum length of an answer, but by at most half of
+    # the tokens of the text that fit into a window.
     overlap = min(head.max_answer_tokens, room // 2)
     stride = min(head.stride, room - overlap)
     parts = list(window_spans(len(text), room, stride))
@@ -148,11 +152,11 @@ def _windows(
 
 
 def _is_widest(number: int, parts: list[slice]) -> np.ndarray:
-    """Returns, for each token of a part, whether this part gives most context.
+    """Returns whether each token of a part has the most context in this part.
 
-    A token's context in a part is the smaller of the numbers of tokens before
-    it and after it, plus a hundredth of the part's length. If several parts
-    give equal context, the first one wins.
+    Overlapping parts have tokens in common. A token's context in a part is the
+    smaller of the numbers of tokens before it and after it, plus a hundredth of
+    the part's length. If several parts give equal context, the first one wins.
 
     Args:
         number: Index of the part in `parts`.

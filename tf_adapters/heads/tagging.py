@@ -90,7 +90,7 @@ class Tagging(Head):
         )
 
     def bank_parts(self, layer: Any) -> list[Part]:
-        """Returns the linear layer, and any dense layer, as parts of a bank."""
+        """Returns the weights of `layer` in the form that a bank stores."""
         return bank_parts(layer, self.reads)
 
     def encode(
@@ -164,10 +164,11 @@ class Tagging(Head):
         outputs: Tensor,
         source: "_Source",
     ) -> list[list[Any]]:
-        """Applies a function to word logits; returns a list for each row.
+        """Applies a function to the logits of words.
 
-        The function maps `(words, classes)` to an array with a value for each
-        word. It is called for each window of a row.
+        The function maps an array `(words, classes)` to an array with a value
+        for each word. It is called for each window of a row. Returns a list for
+        each row, with the values of its words.
         """
         values = [[] for _ in source.rows]
         for output, window in zip(outputs, source.windows, strict=True):
@@ -178,10 +179,11 @@ class Tagging(Head):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: "_Source"
     ) -> dict[str, Any]:
-        """Returns a dict with the right and predicted class names of words.
+        """Returns a dict with `target`, `predicted` and `probabilities`.
 
-        The right name is `None` for words without a label. `probabilities` has
-        the probability of each predicted class.
+        `target` and `predicted` have the class names of each row's words. In
+        `target`, words without a label have `None`. `probabilities` has the
+        probability of each predicted class.
         """
         return {
             "probabilities": self._of_words(_largest, outputs, source),
@@ -210,7 +212,10 @@ class Tagging(Head):
     def decode(
         self, outputs: Tensor, source: "_Source"
     ) -> list[dict[str, Any]]:
-        """Returns a dict with the predicted tags for each row."""
+        """Returns a list with a dict for each row.
+
+        Its `tags` are the predicted class names of the row's words.
+        """
         return [
             {"tags": [self.labels[i] for i in ids]}
             for ids in self.predictions(outputs, source)
@@ -226,14 +231,15 @@ def _largest(logits: np.ndarray) -> np.ndarray:
 def labeled_parts(
     compared: dict[str, Any],
 ) -> list[list[tuple[list[str], list[str]]]]:
-    """Splits the words of each row into parts, at the words without a label.
+    """Splits each row at the words without a label, which are left out.
 
     Args:
         compared: Dict that `Tagging.compare` returned.
 
     Returns:
-        List with a list of parts for each row. A part is a pair of the right
-        and the predicted class names of successive labeled words.
+        List with a list of parts for each row. A part consists of successive
+        labeled words. It is a pair of lists: the right class names of the words
+        and the predicted ones.
     """
     rows = zip(*metrics.both(compared), strict=True)
     return [list(_parts(*row)) for row in rows]

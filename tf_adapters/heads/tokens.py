@@ -1,4 +1,4 @@
-"""The Keras layer of heads that compute numbers, as logits, for each token."""
+"""The Keras layer of heads that compute logits for each token."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Base classes of heads with one value per row, or one vector per text."""
+"""Base classes of heads that predict one value for each row."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ class ValueHead(Head):
     def compare(
         self, outputs: Tensor, targets: Tensor, source: Any = None
     ) -> dict[str, Any]:
-        """Returns a dict with the right and the predicted value of each row."""
+        """Returns a dict with `target` and `predicted`, one value per row."""
         return {"target": targets, "predicted": self.predictions(outputs)}
 
     @classmethod
@@ -110,13 +110,13 @@ class VectorHead(ValueHead):
 
     @property
     def is_linear(self) -> bool:
-        """Whether the head is linear, that is, has no hidden layer."""
-        settings: Any = self  # Each subclass has a hidden layer.
+        """Whether the head is only a linear layer, without a dense layer."""
+        settings: Any = self  # Subclasses have `hidden_layer`.
         return settings.hidden_layer == "none"
 
     def make_layer(self) -> WindowsLayer:
         """Creates the layer that maps encoder outputs to logits or a number."""
-        settings: Any = self  # Each subclass has a dropout rate.
+        settings: Any = self  # Subclasses have `dropout_rate`.
         return WindowsLayer(
             max(1, len(self.labels)),
             self.reads,
@@ -127,7 +127,7 @@ class VectorHead(ValueHead):
         )
 
     def bank_parts(self, layer: Any) -> list[Part]:
-        """Returns the linear layer, and any dense layer, as parts of a bank.
+        """Returns the weights of `layer` in the form that a bank stores.
 
         Raises:
             UserError: If the head reads several windows of a text.
@@ -162,9 +162,10 @@ class VectorHead(ValueHead):
     def pack(
         self, packer: Any, *texts: list[str] | Tensor
     ) -> dict[str, Tensor]:
-        """Converts a batch of texts to features, which `encode` does for rows.
+        """Converts a batch of texts to a dict of features for the model.
 
-        This method can be called in a TensorFlow graph.
+        In contrast to `encode`, this method takes texts instead of rows, and
+        can be called in a TensorFlow graph.
 
         Args:
             packer: `TextPacker`.

@@ -1,4 +1,4 @@
-"""The ten tasks of AdapterFusion beyond GLUE and IMDb.
+"""The ten tasks of the AdapterFusion paper besides GLUE tasks and IMDb.
 
 All are scored by accuracy (Pfeiffer et al. 2021, arXiv:2005.00247, table 1).
 Fields, label names and splits are from TensorFlow Datasets if it has the task.
@@ -55,8 +55,8 @@ BOOLQ = Task(
 
 INFERENCE = (SICK, SCITAIL, CB, BOOLQ)
 
-# This is the largest of five training sets; the paper does not say which one it
-# uses.
+# WinoGrande has five training sets, of which `train_xl` is the largest. The
+# paper does not say which one it uses.
 WINOGRANDE = Task(
     name="winogrande",
     source="winogrande",

@@ -3,7 +3,7 @@
 Fields, label names and splits are from TensorFlow Datasets 4.9. The first
 metric of each task is from Houlsby et al. 2019, table 1, and He et al. 2021,
 table 2. Neither table has WNLI, which is scored by accuracy, as in GLUE. The
-columns in `glue` are from the files of the official download.
+names in each `GlueLayout` are from the files of the official download.
 """
 
 from typing import Any

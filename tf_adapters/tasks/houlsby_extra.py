@@ -1,9 +1,9 @@
 """The tasks of Houlsby et al. 2019 beyond GLUE.
 
 The tasks of table 2 are scored by accuracy. TensorFlow Datasets does not have
-them, so they must be read from local files. If the class names depend on how a
-copy of the data was made, `labels` is empty, and the names are read from the
-training file and sorted as Python sorts strings.
+them, so they must be read from local files. For some tasks, different copies of
+the data have different class names. For these, `labels` is empty, and the names
+are read from the training file and sorted as Python sorts strings.
 
 SQuAD v1.1 is in figure 5 of Houlsby et al. and in figure 4 of AdapterBias.
 """

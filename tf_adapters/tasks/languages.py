@@ -21,10 +21,11 @@ class Languages:
 
     Attributes:
         names: Codes of the languages in the order of the paper's table.
-        distant: Codes of the languages that the paper averages as "Distant".
-        folder: Local folder of a language, with the placeholder `{language}`.
-            Folders whose name continues with `_`, as for treebanks (`en_ewt`),
-            are found too.
+        distant: Codes of the languages in the average `distant`; see
+            `averages`.
+        folder: Path of a language's local folder, with the placeholder
+            `{language}`. Folders whose name continues with `_`, as for
+            treebanks (`en_ewt`), are found too.
         source: Name in TensorFlow Datasets, in which `{language}` is a
             placeholder.
         trained: Code of the training language. Defaults to `"en"`.

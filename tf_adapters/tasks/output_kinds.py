@@ -25,7 +25,8 @@ class OutputKind:
             each word. `"answers"`: a list of answers with their positions in
             the text. `"none"`: no label.
         num_fields: Tuple of the allowed numbers of text fields of a task.
-        fields_in_words: Description of these fields, for an error message.
+        fields_in_words: Description of a task's text fields, for an error
+            message.
         list_field: Type of the items if the last text field is a list:
             `"choices"` or `"words"`. `None` (default) if it is a text.
         default_metrics: Metrics of a task that does not specify any. Defaults
@@ -54,7 +55,7 @@ class OutputKind:
 
     @property
     def has_classes(self) -> bool:
-        """Whether labels are classes, which have names."""
+        """Whether a row's label is a class or a list of classes."""
         return self.label in ("class", "classes", "class_a_word")
 
 

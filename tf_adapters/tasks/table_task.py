@@ -18,7 +18,7 @@ _METRICS = {"classification": ("accuracy", "macro_f1")}
 
 
 def name_of_table(file: str) -> str:
-    """Returns the name of the task of a table.
+    """Returns the name of the task that is created from a table file.
 
     It is the name of the file without folder and suffix.
     """
@@ -26,7 +26,7 @@ def name_of_table(file: str) -> str:
 
 
 def task_of_table(name: str, data: Any, check_files: bool = True) -> Task:
-    """Creates the task of a table. Its classes are not read.
+    """Creates a task, without class names, from a table of texts and labels.
 
     Args:
         name: Name of the task.

@@ -41,7 +41,7 @@ class GlueLayout:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """The facts about a task that a run needs.
+    """Describes a task: its data, its kind of output and its metrics.
 
     Attributes:
         name: Value of `--task`, name of the folder of the task's local files,
@@ -60,11 +60,13 @@ class Task:
         splits: Dict from `train`, `validation` and, if it is labeled, `test` to
             the split's name in TensorFlow Datasets. Defaults to `TWO_SPLITS`.
         head: Kind of output, a key of `KINDS`. Defaults to `"classification"`.
-        metrics: Metrics of that kind, the first of which selects the
-            checkpoint. `None` (default) uses the kind's default metrics.
+        metrics: Names of metrics that the kind of output supports. The first
+            one selects the checkpoint. `None` (default) uses the kind's default
+            metrics.
         cite: Source of the definition of the task, its metric and its splits.
         label_field: Name of the label's field. Defaults to `"label"`.
-        aliases: Dict from a field to its alternative name in local files.
+        aliases: Dict from a field's name to its alternative name in local
+            files.
         optional_fields: Text fields that may be null, which is read as `""`.
         label_range: Minimum and maximum label of a regression task, or `None`
             (default) if they are not fixed.
@@ -130,9 +132,9 @@ class Task:
 
     @property
     def all_splits(self) -> dict[str, str]:
-        """Dict from each split to its name in TensorFlow Datasets.
+        """Dict from each split to the split's name in TensorFlow Datasets.
 
-        It includes the unlabeled splits.
+        The dict includes the unlabeled splits.
         """
         return {**self.splits, **self.unlabeled_splits}
 
@@ -143,7 +145,7 @@ class Task:
 
     @property
     def list_field(self) -> str | None:
-        """The name of the field that holds a list of texts, or `None`."""
+        """The name of the field with a list (choices or words), or `None`."""
         return self.text_fields[-1] if self.kind.list_field else None
 
     def _check_fields(self) -> None:

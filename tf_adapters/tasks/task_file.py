@@ -148,7 +148,7 @@ def _string(path: Path, key: str, value: object) -> str:
 
 
 def _name(path: Path, value: Any) -> str:
-    """Checks that a value can be the name of a folder, and returns it."""
+    """Returns `value`, after checking that it can be a folder's name."""
     is_name = Path(_string(path, "name", value)).name == value != ".."
     if not is_name or "\0" in value:
         raise UserError(

@@ -1,6 +1,6 @@
 """Cross-lingual tasks: the three of He et al. 2021, section 4, and PAWS-X.
 
-Models train and are selected in English, and are evaluated in every language.
+Models are trained and selected on English data, and evaluated in each language.
 The groups of languages are from tables 12 to 14. docs/papers.md lists where the
 printed averages do not match the printed groups.
 """
@@ -49,8 +49,8 @@ _PAWSX = Languages(
     names=tuple("en de es fr ja ko zh".split()),
     distant=tuple("ja ko zh".split()),
     folder="pawsx/{language}",
-    # `xtreme_pawsx` in TensorFlow Datasets has only machine translations of the
-    # training set.
+    # Not `xtreme_pawsx` of TensorFlow Datasets, whose training set has only
+    # machine translations.
     source="paws_x_wiki/{language}",
 )
 

@@ -73,8 +73,9 @@ def export_bank(
     - `label` (string) and `label_id` (int32): the predicted class. They do not
       apply to a multi-label head.
     - `num_labels` (int32): the number of classes of the row's task.
-    - `labels` (string) and `probabilities` (float32): all classes of the row's
-      task, padded with "" and 0 to the largest number of classes of any task.
+    - `labels` (string) and `probabilities` (float32), both
+      `(batch, most labels)`: all classes of the row's task, padded with "" and
+      0 to the largest number of classes that a task has.
     - `score` (float32): the number that a regression predicts.
 
     Values that do not apply to a row are "", -1 or 0.

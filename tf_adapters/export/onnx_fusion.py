@@ -59,7 +59,7 @@ class _Graph:
         return node if node is not None and node.op_type in kinds else None
 
     def only_user(self, name: str, *kinds: str) -> onnx.NodeProto | None:
-        """Returns a tensor's only reader, if this node's type is in `kinds`."""
+        """Returns the only node that reads a tensor, if it is of `kinds`."""
         users = [node for node in self._graph.node if name in _read_by(node)]
         if len(users) != 1 or any(o.name == name for o in self._graph.output):
             return None
@@ -175,7 +175,7 @@ def _become_norm(
 
 
 def _order_gelu(graph: _Graph, erf: onnx.NodeProto) -> None:
-    """Reorders the factors of the GELU `(1 + erf(x sqrt(0.5))) 0.5 x`."""
+    """Rewrites the GELU `(1 + erf(x sqrt(0.5))) 0.5 x` for ONNX Runtime."""
     scaled = graph.maker(erf.input[0], "Mul")
     total: Any = graph.only_user(erf.output[0], "Add")
     half: Any = total and graph.only_user(total.output[0], "Mul")

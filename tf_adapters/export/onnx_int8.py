@@ -106,8 +106,8 @@ def _without_hints() -> Iterator[None]:
 def _narrowing(content: onnx.ModelProto) -> list[str]:
     """Returns the names of `MatMul` nodes with fewer outputs than inputs.
 
-    These nodes must not have a fixed range. Their inputs, such as those of the
-    second layer of feed-forward networks, have a few very large values. With a
+    Their inputs must be quantized with a range for each batch. The input of the
+    second layer of a feed-forward network has a few very large values. With a
     fixed range, the other values would be rounded to a few numbers.
     """
     shapes = {value.name: value.dims for value in content.graph.initializer}

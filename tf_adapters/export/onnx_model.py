@@ -77,9 +77,9 @@ def export_onnx(
     packer's features, int32. The output of the head layer is named `logits`, or
     `outputs` if it does not hold logits. If the model classifies or scores
     texts, `probabilities` or `score` is a second output, as in a SavedModel.
-    The file is compared with the model on 200 texts and on
-    random tokens of the maximum length. Its metadata include `labels`,
-    `temperature`, `max_length`, `head`, `encoder`, `encoder_fingerprint` and
+    The file is compared with the model on 200 texts and on random tokens, up to
+    the maximum length. Its metadata include `labels`, `temperature`,
+    `max_length`, `head`, `encoder`, `encoder_fingerprint` and
     `encoder_license`.
 
     A quantized file is compared with the float32 file on the texts. A line with
@@ -166,9 +166,9 @@ def _quantize(
     precision: str,
     texts: CheckTexts,
 ) -> None:
-    """Compares a quantized file with the float32 file, and replaces the latter.
+    """Replaces a float32 file with a quantized file, and compares the two.
 
-    `source` is the path of the float32 file, which is removed.
+    `source` is the path of the float32 file, which is removed at the end.
     """
     path = source.with_name(f"model_{precision}.onnx")
     batches = texts.calibrating(model, packer)

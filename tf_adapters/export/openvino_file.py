@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _FACTS = "tf_adapters"
 _LARGEST = 127
-# Smaller matrices, counted in values, are not quantized, as in LiteRT.
+# Matrices with fewer values are not quantized, as in LiteRT: it saves little.
 _FEWEST_QUANTIZED = 1024
 # Maps the type of an operation to the index of its input for weights.
 _WEIGHTS_INPUT = {"MatMul": 1, "Gather": 0}

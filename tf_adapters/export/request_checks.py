@@ -58,7 +58,9 @@ def checked_texts(
 def checked_tokens(
     names: Sequence[str], values: Sequence[Tensor], encoder: AdaptedEncoder
 ) -> dict[str, Tensor]:
-    """Returns features by name, and adds checks of their values to the graph.
+    """Returns a dict of features, and adds checks of them to the graph.
+
+    The checks assert equal shapes, valid lengths and values in range.
 
     Args:
         names: Names of the inputs.

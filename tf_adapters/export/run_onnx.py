@@ -176,7 +176,7 @@ def tags(
     pad: int,
     words: list[str],
 ) -> dict[str, Any]:
-    """Returns a dict with a tag for each word.
+    """Predicts a tag for each word, and returns `{"tags": [...]}`.
 
     A long sentence is split between words into several sequences.
     """

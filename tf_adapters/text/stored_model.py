@@ -35,6 +35,10 @@ class StoredModel(FittingModel):
             details: Dict of plain values for the model card. Default: none.
             overwrite: See `tf_adapters.save_adapter`.
             **options: See `tf_adapters.save_adapter`.
+
+        Returns:
+            Size of the weights file in bytes, or `None` for the formats of
+            other libraries.
         """
         packing = {}
         if self.preprocessor is not None:

@@ -56,7 +56,7 @@ def of_single_texts(vectors: np.ndarray) -> np.ndarray:
 
 
 class TextVectors(keras.Model):
-    """Computes a vector for each text: the pooled token vectors of the encoder.
+    """Computes the pooled token vectors of an adapted encoder, one per text.
 
     Args:
         model: `AdapterModel`.

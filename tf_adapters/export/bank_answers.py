@@ -1,4 +1,4 @@
-"""Computes the answers of a model of several tasks in an exported graph."""
+"""Computes a multi-task model's predictions as part of an exported graph."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def check(bank: BankModel) -> None:
     """Raises an `AdapterError` if a bank of adapters cannot be exported.
 
     Raises:
-        AdapterError: If a head answers neither with classes nor with a number,
-            or if the bank was changed, so that it no longer counts its adapters
-            from 0.
+        AdapterError: If a head predicts neither classes nor a number, or if
+            adapters of the bank were removed or replaced, so that their ids are
+            no longer 0, 1, 2 and so on.
     """
     for member in bank.members:
         head = member.head
@@ -46,11 +46,11 @@ def check(bank: BankModel) -> None:
 
 
 def compute(bank: BankModel, outputs: Tensor, ids: Tensor) -> dict[str, Tensor]:
-    """Returns the answers to rows, each computed by the head of its task.
+    """Computes the answer to each row with the head of the row's task.
 
-    Every head computes answers for all rows, and each row keeps the answer of
-    its own head. That costs little: an answer is a few operations on the
-    outputs of a row.
+    An answer consists of class probabilities or a score. Every head computes
+    answers for all rows, and each row keeps the answer of its own head. That
+    costs little: an answer is a few operations on the outputs of a row.
 
     Args:
         bank: `BankModel`.
@@ -60,7 +60,7 @@ def compute(bank: BankModel, outputs: Tensor, ids: Tensor) -> dict[str, Tensor]:
     Returns:
         Dict of float tensors: `probabilities`, as wide as `outputs`, with 0 for
         the classes that a narrower head does not have, and `score` `(batch,)`.
-        Values that the head of a row does not give are 0.
+        If the head of a row does not compute one of the two, it is 0.
     """
     probabilities = ops.zeros_like(outputs)
     score = ops.zeros_like(outputs[:, 0])

@@ -42,7 +42,7 @@ class CheckTexts:
     If rows are not given, built-in sentences are used.
 
     Attributes:
-        fields: Keys of the texts in a row.
+        fields: Keys of a row that hold texts.
         rows: Rows on which file and model are compared.
         calibration: Rows on which ranges of activations are measured.
     """
@@ -54,9 +54,9 @@ class CheckTexts:
     def checked(
         self, model: AdapterModel, packer: Packer
     ) -> Iterator[dict[str, np.ndarray]]:
-        """Yields dicts of features to compare file and model on.
+        """Yields the batches on which the file is compared with the model.
 
-        Each dict is a batch of at most 20 examples.
+        Each batch is a dict of token features for at most 20 examples.
 
         Args:
             model: `AdapterModel` with a head.
@@ -69,7 +69,10 @@ class CheckTexts:
     def calibrating(
         self, model: AdapterModel, packer: Packer
     ) -> Iterator[dict[str, np.ndarray]]:
-        """Yields features to measure activation ranges on; see `checked`."""
+        """Yields the batches on which ranges of activations are measured.
+
+        Batches and arguments are as in `checked`.
+        """
         if self.calibration:
             rows = self.calibration[:ROWS]
             return _batches(model, packer, rows, self.fields)
@@ -107,7 +110,11 @@ def _batches(
     rows: Sequence[Mapping[str, Any]],
     fields: Sequence[str],
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yields features of at most 200 examples, which the head encodes."""
+    """Yields batches with the features of at most 200 examples.
+
+    The model's head encodes `rows` as examples. `fields` are the keys of a row
+    that hold texts.
+    """
     examples = pipeline.to_tensors(
         model.head.encode(list(map(dict, rows)), fields, packer, labeled=False)
     )
@@ -122,9 +129,10 @@ def _batches(
 def _built_in(
     model: AdapterModel, packer: Packer, split: str
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yields features of built-in texts.
+    """Yields batches with the features of built-in texts.
 
-    Batches alternate between single texts and pairs of texts.
+    Batches alternate between single texts and pairs of texts. `split` selects
+    the texts: `"train"` or `"validation"`.
     """
     texts = [
         row["sentence"]
@@ -145,7 +153,8 @@ def _shaped(
     """Reshapes the packer's features to the shapes that the model takes.
 
     If the model takes several sequences for a row, each row gets two texts.
-    Features that the packer does not make, such as positions of masks, are 0.
+    Features that the packer does not make, such as positions of masked tokens,
+    are 0.
     """
     features = {}
     for name, shape in model.feature_shapes().items():

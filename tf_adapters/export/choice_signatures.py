@@ -1,9 +1,9 @@
 """Signatures of a multiple-choice model.
 
 `serving_default` takes a string tensor `(batch,)` for each text field of the
-question, and one `(batch, choices)` for the choices. Questions with fewer
-choices are padded with "". `token_ids` takes tensors `(batch, choices, tokens)`
-and ignores choices without tokens.
+question, and one of shape `(batch, choices)` for the choices. If a question has
+fewer choices than others, the rest of its row is "". `token_ids` takes tensors
+`(batch, choices, tokens)` and ignores choices without tokens.
 
 The answer has `label_id` (int32, the index of the choice), `probabilities`
 (float32, `(batch, choices)`) and, for texts, `label` (string, the choice
@@ -33,7 +33,11 @@ if TYPE_CHECKING:
 def text_function(
     model: AdapterModel, packer: TextPacker, text_fields: Sequence[str]
 ) -> tf.types.experimental.ConcreteFunction:
-    """Returns a traced function from questions and choices to an answer."""
+    """Returns the traced function of the signature `serving_default`.
+
+    It maps the strings of questions and choices to the most likely choice and
+    the probabilities of all choices, as a dict.
+    """
     head: Any = model.head
 
     def from_texts(*texts: Tensor) -> dict[str, Tensor]:
@@ -51,7 +55,10 @@ def text_function(
 def _features(
     head: Choice, packer: TextPacker, question: list[Tensor], choices: Tensor
 ) -> dict[str, Tensor]:
-    """Computes in a graph the features that `Choice.encode` makes."""
+    """Packs questions and choices in a graph, as `Choice.encode` does.
+
+    Returns a dict of features `(batch, choices, tokens)`.
+    """
     shape = tf.shape(choices)
     question = tf.strings.join(question, " ")
     repeated = tf.repeat(question, shape[1])
@@ -70,8 +77,9 @@ def _texts(
 ) -> tuple[Tensor, Tensor]:
     """Returns the two texts that the encoder reads for each choice.
 
-    Computes in a graph what `Choice.texts` returns: if `blank` is not empty,
-    the question is split there, and the choice begins the second text.
+    This is `Choice.texts` in a graph. `blank` is the task's placeholder for the
+    gap that a choice fills, such as "_". If it is not empty, the question is
+    split at the placeholder, and the choice begins the second text.
     """
     if not blank:
         return question, choice
@@ -87,12 +95,16 @@ def _texts(
 def token_function(
     model: AdapterModel, packer: TextPacker
 ) -> tf.types.experimental.ConcreteFunction:
-    """Returns a traced function from token ids to an answer."""
+    """Returns the traced function of the signature `token_ids`.
+
+    It maps token ids to the index of the most likely choice and the
+    probabilities of all choices, as a dict.
+    """
     return signature_inputs.token_function(model, _answer, rank=3)
 
 
 def _answer(outputs: Tensor) -> dict[str, Tensor]:
-    """Returns the dict that a client gets, from the head's outputs."""
+    """Converts the head's outputs to the dict that a client receives."""
     outputs = tf.cast(outputs, tf.float32)
     return {
         "label_id": tf.argmax(outputs, axis=-1, output_type=tf.int32),
@@ -103,9 +115,10 @@ def _answer(outputs: Tensor) -> dict[str, Tensor]:
 def warmup_inputs(
     packer: TextPacker, text_fields: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Returns two warm-up inputs: one question, and two questions.
+    """Returns two batches for warm-up: one question, and two questions.
 
-    Some texts are short and others are truncated.
+    A batch is a dict from input name to value. Some texts are short and others
+    are truncated.
     """
     long = packer.too_long("A longer text, cut. ")
     questions = ["A question?", long]

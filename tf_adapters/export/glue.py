@@ -64,7 +64,7 @@ DIAGNOSTIC = dataclasses.replace(
 )
 _MNLI_WORDS = _names(glue_tasks.MNLI)
 
-# From a task and a split to their file.
+# Maps a task and a split to the file that the server expects.
 FILES = {
     ("cola", "test"): SubmissionFile("CoLA.tsv", 1063, _ids(_TASKS["cola"])),
     ("sst2", "test"): SubmissionFile("SST-2.tsv", 1821, _ids(_TASKS["sst2"])),
@@ -87,7 +87,7 @@ def export_submission(
     model_dir: str | os.PathLike[str],
     folder: str | os.PathLike[str],
 ) -> list[Path]:
-    """Predicts the test sets of a run's task and writes their files.
+    """Predicts the test sets of a run's task and writes a file for each.
 
     Args:
         config: `Config` of the run. Its task must be one of GLUE's.
@@ -96,7 +96,7 @@ def export_submission(
             kept.
 
     Returns:
-        List of paths, one for each available test set.
+        List of the paths of the files, one for each available test set.
 
     Raises:
         SubmissionError: If the task is not one of GLUE's, or if a test set has
@@ -130,7 +130,7 @@ def write_submission(
     predictions: list[dict[str, Any]],
     folder: str | os.PathLike[str],
 ) -> Path:
-    """Writes the predictions of one test set.
+    """Writes the file with the predictions for one test set of GLUE.
 
     Args:
         file: `SubmissionFile`, an entry of `FILES`.
@@ -159,7 +159,7 @@ def write_submission(
 def load_glue_rows(
     task_name: str, split: str, data_dir: str | os.PathLike[str] | None = None
 ) -> list[dict[str, Any]]:
-    """Returns the rows of a test set in the official order.
+    """Returns the rows of one of GLUE's test sets in the official order.
 
     Args:
         task_name: Name of the task. With `split`, a key of `FILES`.
@@ -178,7 +178,7 @@ def load_glue_rows(
 def _test_sets(
     task_name: str, data_dir: str | os.PathLike[str] | None
 ) -> list[tuple[str, str]]:
-    """Returns the keys in `FILES` of the test sets to predict for a task.
+    """Returns the test sets to predict for a task, as keys of `FILES`.
 
     MNLI has two more test sets, which are included if their data are available.
     """
@@ -194,7 +194,7 @@ def _test_sets(
 
 
 def _diagnostic_file(data_dir: str | os.PathLike[str] | None) -> Path | None:
-    """Returns the path of the diagnostic set in GLUE's download, or `None`."""
+    """Returns the path of GLUE's diagnostic set in `data_dir`, or `None`."""
     names = ("diagnostic/diagnostic.tsv", "AX/AX.tsv", "AX.tsv")
     files = [Path(data_dir) / name for name in names] if data_dir else []
     return next((file for file in files if file.is_file()), None)
@@ -210,7 +210,10 @@ def _check_rows(file: SubmissionFile, num_rows: int) -> None:
 
 
 def _word(file: SubmissionFile, index: int, prediction: dict[str, Any]) -> str:
-    """Returns a prediction as the word or number to write in the file."""
+    """Returns the text that stands for a prediction in a submission file.
+
+    `index` is the number of the row, for error messages.
+    """
     if file.words is None:
         score = prediction.get("score", math.nan)
         if not math.isfinite(score):

@@ -45,7 +45,7 @@ def convert(
             range quantization. Defaults to `False`.
 
     Raises:
-        AdapterError: If LiteRT lacks an operation of the functions.
+        AdapterError: If LiteRT lacks an operation that the functions use.
     """
     module = tf.Module()
     with with_erfc(), tempfile.TemporaryDirectory() as folder:
@@ -53,7 +53,7 @@ def convert(
             name: function.get_concrete_function()
             for name, function in functions.items()
         }
-        # Not the Keras model: the converter would not store its weights.
+        # Not the Keras model, whose weights the converter would not store.
         module.weights = _variables(signatures)
         tf.saved_model.save(module, folder, signatures)
         converter = tf.lite.TFLiteConverter.from_saved_model(
@@ -74,13 +74,13 @@ def convert(
 def _variables(
     signatures: Mapping[str, tf.types.experimental.ConcreteFunction],
 ) -> list[tf.Variable]:
-    """Returns the variables of all signatures, each of them once."""
+    """Returns the variables of all signatures, without duplicates."""
     variables = [v for each in signatures.values() for v in each.variables]
     return list({id(variable): variable for variable in variables}.values())
 
 
 def _reason(error: Exception) -> str:
-    """Returns the message of a converter's error in a few words."""
+    """Shortens the message of an error that the converter raised."""
     found = re.search(r"TF Select ops: (.+)", str(error))
     if found:
         return f"it lacks the operation {found[1]}"
@@ -88,7 +88,7 @@ def _reason(error: Exception) -> str:
 
 
 def add_metadata(path: Path, facts: Mapping[str, str]) -> None:
-    """Appends `metadata.json`, as a ZIP archive, to a LiteRT file.
+    """Appends `facts` to a LiteRT file, as a ZIP archive with `metadata.json`.
 
     Interpreters ignore bytes after the model. `unzip -p model.tflite` prints
     the metadata.
@@ -103,9 +103,10 @@ def signature(length: int) -> str:
 
 
 def runner(path: Path) -> Run:
-    """Returns a function that runs a LiteRT file on a dict of features.
+    """Returns a function that runs a LiteRT file.
 
-    The function calls the signature for the features' number of tokens.
+    The function maps a dict of features to a dict of outputs. It calls the
+    signature for the features' number of tokens.
     """
     from ai_edge_litert import interpreter
 

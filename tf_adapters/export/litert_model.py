@@ -103,8 +103,8 @@ def export_litert(
             packer's maximum length, or a library of the extra `export` is not
             installed.
         AdapterError: If LiteRT lacks an operation of the model, the file's
-            outputs differ from the model's by more than 1e-4, or those of a
-            quantized file by more than `export_onnx` allows.
+            outputs differ from the model's by more than 1e-4, or the outputs of
+            a quantized file differ by more than `export_onnx` allows.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)
@@ -162,7 +162,11 @@ def _export(
 def checked_lengths(
     lengths: Sequence[int] | None, max_length: int
 ) -> list[int]:
-    """Returns the numbers of tokens of the signatures, in ascending order."""
+    """Returns the sorted numbers of tokens for which to make signatures.
+
+    `lengths` is the argument of `export_litert`. Raises a `UserError` if it is
+    invalid.
+    """
     if lengths is None:
         powers = (_SHORTEST * 2**i for i in range(max_length.bit_length()))
         return [*(n for n in powers if n < max_length), max_length]
@@ -178,7 +182,10 @@ def checked_lengths(
 def _graphs(
     model: AdapterModel, lengths: Sequence[int]
 ) -> dict[str, tf.types.experimental.PolymorphicFunction]:
-    """Returns a dict from the name of a signature to its function."""
+    """Returns a signature for each number of tokens in `lengths`.
+
+    The result is a dict from the name of a signature to its `tf.function`.
+    """
     shapes = model.feature_shapes()
     return {
         litert_file.signature(length): token_outputs.graph(
@@ -191,11 +198,11 @@ def _graphs(
 def _padded(
     batches: Iterable[dict[str, np.ndarray]], lengths: Sequence[int]
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yields features padded to the next number of tokens in `lengths`.
+    """Pads each batch of features to the smallest sufficient length.
 
-    Features with more tokens than the last of `lengths` are cut. Positions of
-    masks are padded too, because LiteRT cannot add an axis to a tensor with two
-    unknown sizes.
+    `lengths` are numbers of tokens in ascending order. Batches that are longer
+    than the last one are truncated. Positions of masked tokens are padded too,
+    because LiteRT cannot add an axis to a tensor with two unknown sizes.
     """
     for features in batches:
         longest = features["token_ids"].shape[-1]

@@ -64,17 +64,18 @@ def export_bank(
     tasks: Sequence[Task],
     folder: str | os.PathLike[str],
 ) -> Path:
-    """Writes the next version of a bank in TensorFlow Serving's layout.
+    """Writes a bank of adapters as a SavedModel for TensorFlow Serving.
 
-    The answer is a dict of tensors with a value for each row:
+    The SavedModel's answer is a dict of tensors with a value for each row:
 
     - `status` (string): empty, or an error message for this row. Other rows are
       answered nevertheless.
     - `label` (string) and `label_id` (int32): the predicted class. They do not
-      apply to a head that predicts any number of classes.
-    - `num_labels` (int32): the number of classes.
+      apply to a multi-label head.
+    - `num_labels` (int32): the number of classes of the row's task.
     - `labels` (string) and `probabilities` (float32), both
-      `(batch, most labels)`: all classes, padded with "" and 0.
+      `(batch, most labels)`: all classes of the row's task, padded with "" and
+      0 to the largest number of classes that a task has.
     - `score` (float32): the number that a regression predicts.
 
     Values that do not apply to a row are "", -1 or 0.
@@ -86,12 +87,12 @@ def export_bank(
         folder: Path `<parent>/<name>`. The model is served as `<name>`.
 
     Returns:
-        Path of the version's folder, `<folder>/<version>`.
+        Path of the SavedModel, `<folder>/<version>`, the next version.
 
     Raises:
         UserError: If the packer makes longer inputs than the encoder has
-            positions for, if its tokenizer cannot run in a graph, or if an
-            export cannot give a head's answers.
+            positions for, if its tokenizer cannot run in a graph, or if a
+            head's kind of output is not supported in an export.
     """
     bank_answers.check(bank)
     request_checks.check_packer(packer, bank.encoder)

@@ -1,4 +1,4 @@
-"""The `tf.Module` that a SavedModel of many tasks is written from."""
+"""Defines the `tf.Module` that is saved as a SavedModel of many tasks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ INPUTS = ("text", "text_pair", "task")
 
 
 class ManyTasksModule(tf.Module):
-    """Module with the function `serve`, its weights and its lookup tables."""
+    """Module with the function `serve`, its weights and its lookup tables.
+
+    `serve` takes string tensors with a text, a second text and the name of a
+    task for each row. It answers each row with the adapter of its task.
+    """
 
     def __init__(
         self, bank: BankModel, packer: TextPacker, tasks: Sequence[Task]
@@ -84,10 +88,11 @@ def chooses_a_class(head: heads.Head) -> bool:
 def _answers(
     outputs: Tensor, num_labels: Tensor, labels: Tensor, chooses: Tensor
 ) -> dict[str, Tensor]:
-    """Returns the predicted class of each row, and all classes of its task.
+    """Returns a dict with each row's predicted class and its task's classes.
 
-    A row has a predicted class if it is true in `chooses`. The values of a row
-    whose task is unknown are arbitrary.
+    `chooses` is true for rows whose head predicts exactly one class. Other rows
+    have no predicted class: "" and -1. If a row's task is unknown, its values
+    are arbitrary.
     """
     label_ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
     label = tf.gather(labels, label_ids, batch_dims=1)

@@ -39,7 +39,11 @@ if TYPE_CHECKING:
 def text_function(
     model: AdapterModel, packer: TextPacker, text_fields: Sequence[str]
 ) -> tf.types.experimental.ConcreteFunction:
-    """Returns a traced function from texts to the likely tokens at masks."""
+    """Returns the traced function of the signature `serving_default`.
+
+    It maps texts that contain mask tokens to the most likely tokens at each
+    mask, as a dict.
+    """
     packer = packer.reading_masks()
     head: Any = model.head
     size = head.vocabulary_size
@@ -61,7 +65,11 @@ def text_function(
 def token_function(
     model: AdapterModel, packer: TextPacker
 ) -> tf.types.experimental.ConcreteFunction:
-    """Returns a traced function from token ids to the likely ids at masks."""
+    """Returns the traced function of the signature `token_ids`.
+
+    It maps token ids, some of which are the mask token's, to the ids of the
+    most likely tokens at each mask, as a dict.
+    """
     mask_id = packer.mask_id
     return signature_inputs.features_function(
         model, lambda features: _answer(model, mask_id, features)
@@ -71,7 +79,10 @@ def token_function(
 def _answer(
     model: AdapterModel, mask_id: int, features: dict[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Returns the dict that a client gets, from the packer's features."""
+    """Runs the model on features, and returns the dict that a client receives.
+
+    `mask_id` is the id of the mask token.
+    """
     # Keras's `take_along_axis` fails on an empty batch without masks.
     no_rows = tf.cast(tf.shape(features["token_ids"])[0] == 0, tf.int32)
     max_masks = tf.maximum(
@@ -90,9 +101,10 @@ def _answer(
 def warmup_inputs(
     packer: TextPacker, text_fields: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Returns two warm-up inputs: one text, and three texts.
+    """Returns two batches for warm-up: one text, and three texts.
 
-    Some texts have masks and others do not.
+    A batch is a dict from input name to value. Some texts contain mask tokens
+    and others do not.
     """
     short = f"A {packer.mask} text."
     texts = ["", short, packer.too_long(f"{short} {short} ")]

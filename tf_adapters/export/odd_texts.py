@@ -1,9 +1,9 @@
 """Unusual texts on which two tokenizers are compared.
 
-Some texts are left out, because a `TextPacker` is known to differ from the
-original tokenizer: words of more than 100 bytes (WordPiece), and a space and a
-no-break space at the end (byte-level BPE). Combining characters after a
-ligature or the like are left out too: SentencePiece does not compose their
+Texts on which a `TextPacker` is known to differ from the original tokenizer are
+left out: words of more than 100 bytes (WordPiece), and a space and a no-break
+space at the end (byte-level BPE). Combining characters after a ligature or a
+similar character are left out too, because SentencePiece does not compose their
 normal form.
 """
 
@@ -21,7 +21,10 @@ _ENDS = (" ", " ", " ", "")
 
 
 def make(count: int = 1000) -> list[str]:
-    """Returns `count` texts of up to 11 words or symbols, always the same."""
+    """Returns a list of `count` texts of up to 11 words or symbols.
+
+    The texts are the same in every call.
+    """
     generator = np.random.default_rng(0)
     return [
         "".join(

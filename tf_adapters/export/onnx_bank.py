@@ -96,9 +96,10 @@ def export_bank_onnx(
     folder: str | os.PathLike[str],
     members: Iterable[tuple[AdapterModel, CheckTexts]],
 ) -> Path:
-    """Writes a bank as an ONNX file, with any batch size and length.
+    """Writes a bank of adapters as an ONNX file.
 
-    The inputs are the packer's features and `adapter_ids`, int32 `(batch,)`.
+    The file takes any batch size and number of tokens. The inputs are the
+    packer's features and `adapter_ids`, int32 `(batch,)`.
     The outputs have a row for each row of the input:
 
     - `logits`: the outputs of the head of the row's task, padded with -1e9 to
@@ -116,9 +117,9 @@ def export_bank_onnx(
         packer: `TextPacker` as in training.
         tasks: List with the `Task` of each member of the bank, in order.
         folder: Path of the folder to write. An existing folder is replaced.
-        members: The `AdapterModel` of each member, in order, and the
-            `CheckTexts` to compare file and model on. The next model is
-            requested after the comparison.
+        members: Pairs, one for each member of the bank, in order: the member's
+            `AdapterModel`, and the `CheckTexts` to compare file and model on.
+            The next pair is requested after the comparison.
 
     Returns:
         Path of the folder.
@@ -126,8 +127,8 @@ def export_bank_onnx(
     Raises:
         UserError: If the packer makes longer inputs than the encoder has
             positions for.
-        AdapterError: If ONNX lacks an operation of the bank, or an output
-            differs from a model's by more than 1e-4.
+        AdapterError: If ONNX lacks an operation of the bank, or an output of
+            the file differs from a model's by more than 1e-4.
     """
     bank_answers.check(bank)
     request_checks.check_packer(packer, bank.encoder)
@@ -171,7 +172,7 @@ def _alone(
     """Returns a function that runs the file with one adapter for all rows.
 
     Args:
-        run: Function that runs the file.
+        run: Function that runs the file on a dict of features.
         index: Index of the adapter.
         model: `AdapterModel` of the adapter. The returned function gives
             outputs with the same names and widths.
@@ -195,7 +196,7 @@ def _alone(
 def _facts(
     bank: BankModel, packer: Packer, tasks: Sequence[Task]
 ) -> dict[str, str]:
-    """Returns the metadata of the file as a dict from name to text."""
+    """Returns the metadata of the file as a dict from name to string."""
     described = {
         task.name: {
             "adapter_id": index,

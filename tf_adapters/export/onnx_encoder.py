@@ -1,7 +1,7 @@
 """Exports an encoder as an ONNX file whose inputs include an adapter's weights.
 
-The inputs have the names of the tensors in an adapter folder. Other adapters of
-the same method are then used by feeding their tensors, with the same file.
+The inputs have the names of the tensors in an adapter folder. To use another
+adapter of the same method, feed its tensors to the same file.
 """
 
 from __future__ import annotations
@@ -79,11 +79,11 @@ def export_onnx_encoder(
     """Writes an encoder as an ONNX file that takes an adapter's weights.
 
     The inputs are the packer's features, int32, with any batch size and length,
-    and every tensor of the model's adapter folder, by its name there. The
+    and the tensors of an adapter folder, under their names in the folder. The
     tensors are optional: their defaults are the weights of `model`. The output
-    is `logits`, or the number of a regression under the same name. The head may
-    have any number of outputs, and a bottleneck up to as many units as that of
-    `model`: fill up narrower ones with zeros.
+    is `logits`. For a regression, it holds the predicted number. The head of
+    another adapter may have any number of outputs. Its bottlenecks may have at
+    most as many units as those of `model`; pad narrower ones with zeros.
 
     Args:
         model: `AdapterModel` in float32, with a head of one linear layer.
@@ -121,11 +121,11 @@ def export_onnx_encoder(
 
 
 def _weights(model: AdapterModel) -> dict[str, np.ndarray]:
-    """Returns a dict from name to array of the tensors in the adapter's folder.
+    """Returns the tensors of the adapter folder, as a dict from name to array.
 
     Raises:
-        AdapterError: If these tensors are not exactly what the adapter computes
-            with, or if the head is not linear.
+        AdapterError: If these tensors are not exactly the weights that the
+            model computes with, or if the head is not linear.
     """
     weights = {
         name: ops.convert_to_numpy(variable)
@@ -178,16 +178,19 @@ def _graph(
 
 
 def _given_name(index: int) -> str:
-    """Returns the name of a weight in the graph, which cannot have slashes."""
+    """Returns a name for a weight in the graph, where slashes are not allowed.
+
+    `index` is the position of the weight among all weights.
+    """
     return f"weight_{index}"
 
 
 def _name_weights(
     content: onnx.ModelProto, weights: dict[str, np.ndarray]
 ) -> None:
-    """Renames the inputs for weights as in an adapter folder.
+    """Gives the inputs for weights the names of tensors in an adapter folder.
 
-    The given weights become the default values of the inputs.
+    The given weights become the default values of these inputs.
     """
     from onnx import numpy_helper
 
@@ -210,7 +213,10 @@ def _answering(
     run: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]],
     model: AdapterModel,
 ) -> Callable[[dict[str, np.ndarray]], dict[str, Tensor]]:
-    """Returns a function that adds the head's answers to a file's logits."""
+    """Returns a function that computes a file's logits and the head's answers.
+
+    `run` computes the logits from a dict of features. `model` has the head.
+    """
 
     def run_and_answer(features: dict[str, np.ndarray]) -> dict[str, Tensor]:
         logits = run(features)["logits"]
@@ -221,7 +227,7 @@ def _answering(
 
 
 def _facts(model: AdapterModel, packer: Packer) -> dict[str, str]:
-    """Returns the metadata of the file as a dict from name to text.
+    """Returns the metadata of the file as a dict from name to string.
 
     The metadata include the settings that all adapters for the file must share.
     """

@@ -29,9 +29,9 @@ def convert(
     """Converts a function to an `onnx.ModelProto`.
 
     Args:
-        function: `tf.function` with an `input_signature`. The names of its
-            inputs and outputs are those of the file.
-        facts: Dict from name to text, for the metadata.
+        function: `tf.function` with an `input_signature`. The file's inputs and
+            outputs have the same names as those of the function.
+        facts: Dict from name to string, for the metadata.
 
     Raises:
         AdapterError: If ONNX lacks an operation of the function.
@@ -58,7 +58,9 @@ def convert(
 def runner(
     path: Path,
 ) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
-    """Returns a function that runs a file on a dict of its inputs.
+    """Returns a function that runs an ONNX file.
+
+    The function maps a dict of inputs to a dict of outputs, both by name.
 
     Raises:
         AdapterError: If ONNX Runtime cannot load the file, for example because

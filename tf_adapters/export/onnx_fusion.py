@@ -28,7 +28,7 @@ _MEANS = ("GlobalAveragePool", "ReduceMean")
 
 
 def fuse(content: onnx.ModelProto) -> None:
-    """Rewrites the graph of a model in place, without changing its outputs."""
+    """Rewrites a model's graph in place, without changing its outputs."""
     graph = _Graph(content.graph)
     for node in list(content.graph.node):
         if node.op_type == "Reciprocal":
@@ -41,7 +41,7 @@ def fuse(content: onnx.ModelProto) -> None:
 
 
 class _Graph:
-    """Finds the nodes and constants of a graph by the names of values."""
+    """Finds nodes and constants of an ONNX graph by the names of tensors."""
 
     def __init__(self, graph: onnx.GraphProto) -> None:
         from onnx import numpy_helper
@@ -54,24 +54,24 @@ class _Graph:
         self._makers = {n: node for node in graph.node for n in node.output}
 
     def maker(self, name: str, *kinds: str) -> onnx.NodeProto | None:
-        """Returns the node that computes a value, if its type is in `kinds`."""
+        """Returns the node that makes a tensor, if its type is in `kinds`."""
         node = self._makers.get(name)
         return node if node is not None and node.op_type in kinds else None
 
     def only_user(self, name: str, *kinds: str) -> onnx.NodeProto | None:
-        """Returns the only node that reads a value, if it is of `kinds`."""
+        """Returns the only node that reads a tensor, if it is of `kinds`."""
         users = [node for node in self._graph.node if name in _read_by(node)]
         if len(users) != 1 or any(o.name == name for o in self._graph.output):
             return None
         return users[0] if users[0].op_type in kinds else None
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Returns the shape of a constant, or `()` for other values."""
+        """Returns the shape of a constant, or `()` for other tensors."""
         array = self.constants.get(name)
         return () if array is None else array.shape
 
     def is_number(self, name: str, value: float) -> bool:
-        """Returns whether a value is a constant close to a number."""
+        """Returns whether `name` is a constant that is close to `value`."""
         array = self.constants.get(name)
         return array is not None and np.allclose(array, value, atol=1e-7)
 
@@ -86,7 +86,7 @@ class _Graph:
         return name
 
     def remove_unused(self) -> None:
-        """Removes nodes and constants that no output depends on."""
+        """Removes nodes and constants on which no output depends."""
         used = {output.name for output in self._graph.output}
         nodes, constants = self._graph.node, self._graph.initializer
         for place in reversed(range(len(nodes))):
@@ -100,7 +100,7 @@ class _Graph:
 
 
 def _read_by(node: onnx.NodeProto) -> set[str]:
-    """Returns the names of the values that a node and its branches read."""
+    """Returns the names of the tensors that a node and its subgraphs read."""
     names = set(node.input)
     for attribute in node.attribute:
         names.update(output.name for output in attribute.g.output)
@@ -109,7 +109,7 @@ def _read_by(node: onnx.NodeProto) -> set[str]:
 
 
 def _fuse_norm(graph: _Graph, reciprocal: onnx.NodeProto) -> None:
-    """Replaces the layer norm that the node `reciprocal` is a part of."""
+    """Fuses the layer norm that the node `reciprocal` is part of."""
     found = _centered(graph, reciprocal)
     if found is None:
         return
@@ -138,7 +138,7 @@ def _fuse_norm(graph: _Graph, reciprocal: onnx.NodeProto) -> None:
 def _centered(
     graph: _Graph, reciprocal: onnx.NodeProto
 ) -> tuple[str, str, float] | None:
-    """Returns the names of a norm's input and centered input, and epsilon.
+    """Returns a norm's input, its centered input (as names), and epsilon.
 
     Returns `None` if `reciprocal` does not belong to a layer norm.
     """
@@ -175,7 +175,7 @@ def _become_norm(
 
 
 def _order_gelu(graph: _Graph, erf: onnx.NodeProto) -> None:
-    """Reorders `(1 + erf(x sqrt(0.5))) 0.5 x`, the converter's GELU."""
+    """Rewrites the GELU `(1 + erf(x sqrt(0.5))) 0.5 x` for ONNX Runtime."""
     scaled = graph.maker(erf.input[0], "Mul")
     total: Any = graph.only_user(erf.output[0], "Add")
     half: Any = total and graph.only_user(total.output[0], "Mul")
@@ -198,9 +198,9 @@ def _order_gelu(graph: _Graph, erf: onnx.NodeProto) -> None:
 
 
 def _keep_dimensions(graph: _Graph, product: onnx.NodeProto) -> None:
-    """Skips the reshapes before and after a matrix multiplication.
+    """Bypasses the reshapes before and after a matrix multiplication.
 
-    Its input then has the shape `(batch, tokens, d)`.
+    The input that is multiplied then has the shape `(batch, tokens, d)`.
     """
     flat = graph.maker(product.input[0], "Reshape")
     back = graph.only_user(product.output[0], "Reshape")
@@ -216,11 +216,11 @@ def _keep_dimensions(graph: _Graph, product: onnx.NodeProto) -> None:
 
 
 def _as_before(graph: _Graph, shape: str, width: int) -> str | None:
-    """Returns the name of the tensor that a shape's first two sizes come from.
+    """Returns the tensor from which a shape takes its first two sizes.
 
     Args:
         graph: Graph that computes the shape.
-        shape: Name of the value that holds the shape, of three sizes.
+        shape: Name of the tensor that holds the shape, of three sizes.
         width: Expected last size. If another is found, `None` is returned.
     """
     joined = graph.maker(_uncast(graph, shape), "Concat")

@@ -1,9 +1,9 @@
 """Quantizes an ONNX file to int8.
 
 A weight matrix has a scale for each output channel, and an embedding table has
-one scale. `int8` measures the range of the input of a matrix multiplication in
-each batch ("dynamic"). `int8_static` measures it once, in advance, on texts,
-except for multiplications with fewer outputs than inputs.
+one scale. With the precision `int8`, the range of a matrix multiplication's
+input is measured in each batch ("dynamic"). With `int8_static`, it is measured
+once, in advance, on texts, except if there are fewer outputs than inputs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def quantize(
         source: Path of the float file.
         path: Path of the new file.
         precision: `"int8"` or `"int8_static"`.
-        calibration: Features to measure ranges on, for `"int8_static"`.
+        calibration: Batches of features on which the ranges of activations are
+            measured. Used only for `"int8_static"`.
     """
     with needs_extra("export", "An ONNX file"):
         import onnx
@@ -105,9 +106,9 @@ def _without_hints() -> Iterator[None]:
 def _narrowing(content: onnx.ModelProto) -> list[str]:
     """Returns the names of `MatMul` nodes with fewer outputs than inputs.
 
-    The inputs of the second layer of feed-forward networks have a few very
-    large values. With a fixed range, the other values would be rounded to a few
-    numbers.
+    Their inputs must be quantized with a range for each batch. The input of the
+    second layer of a feed-forward network has a few very large values. With a
+    fixed range, the other values would be rounded to a few numbers.
     """
     shapes = {value.name: value.dims for value in content.graph.initializer}
     return [

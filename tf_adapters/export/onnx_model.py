@@ -1,8 +1,9 @@
-"""Exports an adapted model as an ONNX file, which needs no TensorFlow.
+"""Exports an adapted model as an ONNX file, which runs without TensorFlow.
 
-The folder holds `model.onnx`, or `model_int8.onnx` and the like; and, if the
-library `tokenizers` can tokenize as the model's packer does, `tokenizer.json`
-and `run.py`, which needs ONNX Runtime, `tokenizers` and NumPy.
+The folder holds `model.onnx` or, for int8, `model_<precision>.onnx`. If the
+library `tokenizers` can tokenize as the model's packer does, the folder also
+holds `tokenizer.json` and, for most heads, the program `run.py`. The program
+needs ONNX Runtime, `tokenizers` and NumPy.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from tf_adapters.data.tokens.packer import Packer
     from tf_adapters.models.adapter_model import AdapterModel
 
-# The signatures of heads that run.py can answer for.
+# Values of `Head.signature` that run.py supports.
 _ANSWERED = ("text", "windows", "words", "vectors", "choice")
 
 
@@ -70,14 +71,15 @@ def export_onnx(
     rows: Sequence[Mapping[str, Any]] = (),
     text_fields: Sequence[str] = (),
 ) -> Path:
-    """Writes a model as an ONNX file, with any batch size and length.
+    """Writes a model as an ONNX file.
 
-    The inputs are the packer's features, int32. The output of the head layer is
-    named `logits`, or `outputs` if it does not hold logits. If the model
-    classifies or scores texts, `probabilities` or `score` is a second output,
-    as in a SavedModel. The file is compared with the model on 200 texts and on
-    random tokens of the maximum length. Its metadata include `labels`,
-    `temperature`, `max_length`, `head`, `encoder`, `encoder_fingerprint` and
+    The file takes any batch size and number of tokens. The inputs are the
+    packer's features, int32. The output of the head layer is named `logits`, or
+    `outputs` if it does not hold logits. If the model classifies or scores
+    texts, `probabilities` or `score` is a second output, as in a SavedModel.
+    The file is compared with the model on 200 texts and on random tokens, up to
+    the maximum length. Its metadata include `labels`, `temperature`,
+    `max_length`, `head`, `encoder`, `encoder_fingerprint` and
     `encoder_license`.
 
     A quantized file is compared with the float32 file on the texts. A line with
@@ -89,7 +91,7 @@ def export_onnx(
         folder: Path of the folder to write. An existing folder is replaced.
         precision: `"float32"` (default) for `model.onnx`. `"int8"` quantizes
             weights, and activations with ranges that are measured for each
-            batch. `"int8_static"` measures these ranges on the rows; give
+            batch. `"int8_static"` measures these ranges once, on `rows`; pass
             training rows. The files are `model_int8.onnx` and
             `model_int8_static.onnx`.
         rows: Rows of texts to compare on, as a list of dicts; the first 200 are
@@ -105,8 +107,8 @@ def export_onnx(
         AdapterError: If ONNX lacks an operation of the model, the file's
             outputs differ from the model's by more than 1e-4, or less than 90%
             of a quantized file's predictions equal those of the float32 file
-            (for numbers and vectors: it explains less than 80% of the
-            variance).
+            (for numbers and vectors: the quantized outputs explain less than
+            80% of the variance of the float32 outputs).
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)
@@ -164,7 +166,10 @@ def _quantize(
     precision: str,
     texts: CheckTexts,
 ) -> None:
-    """Replaces the float32 file by a quantized one, and compares them."""
+    """Replaces a float32 file with a quantized file, and compares the two.
+
+    `source` is the path of the float32 file, which is removed at the end.
+    """
     path = source.with_name(f"model_{precision}.onnx")
     batches = texts.calibrating(model, packer)
     onnx_int8.quantize(source, path, precision, batches)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 _FACTS = "tf_adapters"
 _LARGEST = 127
-# Least number of values in a matrix, as in LiteRT: smaller ones save little.
+# Matrices with fewer values are not quantized, as in LiteRT: it saves little.
 _FEWEST_QUANTIZED = 1024
-# From the type of an operation to the index of its input with the weights.
+# Maps the type of an operation to the index of its input for weights.
 _WEIGHTS_INPUT = {"MatMul": 1, "Gather": 0}
 
 
@@ -48,7 +48,7 @@ def convert(content: onnx.ModelProto) -> openvino.Model:
 
 
 def add_facts(model: openvino.Model, facts: Mapping[str, str]) -> None:
-    """Adds entries to the metadata of a model."""
+    """Adds entries to the metadata of an OpenVINO model."""
     for name, text in facts.items():
         model.set_rt_info(text, [_FACTS, name])
 
@@ -77,7 +77,7 @@ def quantize(model: openvino.Model) -> None:
 
 
 def _is_quantized(node: openvino.Node) -> bool:
-    """Returns whether a node holds weights to quantize."""
+    """Returns whether a node is a weight matrix that should be quantized."""
     if node.get_type_name() != "Constant":
         return False
     shape = node.get_output_shape(0)
@@ -89,7 +89,7 @@ def _is_quantized(node: openvino.Node) -> bool:
 def _scaled(weights: np.ndarray, axis: int) -> openvino.Node:
     """Quantizes weights to int8, with one scale for all values along `axis`.
 
-    Returns the last of the operations that dequantize the weights.
+    Returns the operation whose output is the dequantized weights.
     """
     from openvino import opset13 as operations
 
@@ -116,10 +116,11 @@ def remove(path: Path) -> None:
 
 
 def runner(path: Path) -> Run:
-    """Returns a function that runs a file on a dict of its inputs.
+    """Returns a function that runs an OpenVINO model from its `.xml` file.
 
-    The function computes in float32. By default, OpenVINO uses bfloat16 on
-    processors that support it.
+    The function maps a dict of inputs to a dict of outputs, both by name. It
+    computes in float32. By default, OpenVINO uses bfloat16 on processors that
+    support it.
     """
     import openvino
 

@@ -1,4 +1,4 @@
-"""Exports an adapted model for OpenVINO, which is fast on Intel's processors.
+"""Exports an adapted model for OpenVINO, which is fast on Intel processors.
 
 The folder holds `model.xml`, its weights in `model.bin` and, if the library
 `tokenizers` can tokenize as the model's packer does, `tokenizer.json`.
@@ -65,9 +65,10 @@ def export_openvino(
     rows: Sequence[Mapping[str, Any]] = (),
     text_fields: Sequence[str] = (),
 ) -> Path:
-    """Writes a model for OpenVINO, with any batch size and length.
+    """Writes a model for OpenVINO.
 
-    Inputs, outputs, metadata and the comparison with the model are those of
+    The exported model takes any batch size and number of tokens. Inputs,
+    outputs, metadata and the comparison with the model are those of
     `export_onnx`. The metadata are in the file's runtime information, under
     `tf_adapters`.
 
@@ -89,8 +90,8 @@ def export_openvino(
         UserError: If the model has no head, or a library of the extra `export`
             is not installed.
         AdapterError: If ONNX lacks an operation of the model, the file's
-            outputs differ from the model's by more than 1e-4, or those of a
-            quantized file by more than `export_onnx` allows.
+            outputs differ from the model's by more than 1e-4, or the outputs of
+            a quantized file differ by more than `export_onnx` allows.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)

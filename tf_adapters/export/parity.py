@@ -33,14 +33,14 @@ def check(
     batches: Iterable[dict[str, np.ndarray]],
     what: str,
 ) -> None:
-    """Compares the outputs of a file with those of the model.
+    """Compares the outputs of an exported file with those of its model.
 
     Args:
-        run: Function that runs the file: from a dict of int32 features to a
+        run: Function that runs the file. It maps a dict of int32 features to a
             dict of outputs, named as in `token_outputs`.
         model: `AdapterModel` with a head.
-        batches: Features to compare on, such as `random_batches` yields.
-        what: What an error message calls the file, such as "ONNX file".
+        batches: Dicts of features to compare on; see `random_batches`.
+        what: Kind of file, for the error message, such as "ONNX file".
 
     Raises:
         AdapterError: If an output differs by more than 1e-4.
@@ -66,8 +66,8 @@ def random_batches(
     Args:
         model: `AdapterModel` with a head.
         packer: `TextPacker`.
-        rows: Number of rows, a multiple of 20. Defaults to 200. The first have
-            2 tokens, the last ones the packer's maximum length.
+        rows: Number of rows, a multiple of 20. Defaults to 200. The first rows
+            have 2 tokens, and the last rows have the packer's maximum length.
     """
     generator = np.random.default_rng(0)
     size = model.encoder_info.backbone.token_embedding.input_dim

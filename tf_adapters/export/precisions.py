@@ -13,11 +13,11 @@ OF_FORMAT = {
 
 
 def check(precision: object, form: str) -> None:
-    """Raises a `ConfigError` if files of a format cannot have a precision.
+    """Raises a `ConfigError` if a file format does not support a precision.
 
     Args:
         precision: Value to check.
-        form: Format, a key of `OF_FORMAT`.
+        form: File format, a key of `OF_FORMAT`.
     """
     if precision not in OF_FORMAT[form]:
         raise ConfigError(

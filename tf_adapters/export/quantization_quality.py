@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # not written.
 LEAST_EQUAL = 0.9
 LEAST_EXPLAINED = 0.8
-# The logits of padding choices are lower.
+# Lower logits belong to padding: questions may have fewer choices.
 _LOWEST = -1e6
 
 
@@ -37,8 +37,8 @@ class Quality:
         rows: Number of the compared rows, or tokens of a tagging model.
         equal_predictions: Share of rows with an equal predicted class, choice
             or set of classes. `None` if the head predicts something else.
-        explained_variance: 1 minus the squared difference over the variance of
-            the float outputs.
+        explained_variance: 1 minus the ratio of the mean squared difference of
+            the outputs to the variance of the float file's outputs.
     """
 
     rows: int
@@ -79,7 +79,7 @@ def report(
     batches: Iterable[Mapping[str, np.ndarray]],
     precision: str,
 ) -> dict[str, str]:
-    """Prints the quality of a quantized file, and checks it.
+    """Prints the `Quality` of a quantized file, and checks it.
 
     Args:
         head: See `compare`.
@@ -89,7 +89,7 @@ def report(
         precision: Precision of the quantized file.
 
     Returns:
-        Dict from name to text, for the metadata of the file: `precision`, and
+        Dict from name to string, for the metadata of the file: `precision`, and
         `quality`, the `Quality` as JSON.
 
     Raises:
@@ -108,13 +108,13 @@ def compare(
     run_quantized: Run,
     batches: Iterable[Mapping[str, np.ndarray]],
 ) -> Quality:
-    """Returns the `Quality` of a quantized file.
+    """Runs a float file and a quantized file, and returns the `Quality`.
 
     Args:
         head: `Head` of the model.
-        run_float: Function that runs the float file on features.
-        run_quantized: Function that runs the quantized file.
-        batches: Features of texts.
+        run_float: Function that runs the float file on a dict of features.
+        run_quantized: The same for the quantized file.
+        batches: Dicts with the features of texts.
     """
     name = "logits" if head.gives_logits else "outputs"
     equal, pairs = [], []
@@ -146,7 +146,7 @@ def _explained(expected: np.ndarray, found: np.ndarray) -> float:
 
 
 def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Joins the outputs of batches in one array `(rows, widest output)`.
+    """Joins the outputs of all batches into an array `(rows, widest output)`.
 
     Narrower rows are padded with NaN: batches of questions may have different
     numbers of choices.
@@ -166,16 +166,16 @@ def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _rows(head: Head, outputs: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Returns one output for each row or, if the head has them, each token.
+    """Returns the outputs of each row or, for heads of tokens, of each token.
 
-    Tokens of padding are dropped.
+    For heads of tokens, `mask` is the padding mask: padding is dropped.
     """
     is_of_tokens = head.is_of_tokens and outputs.shape[:2] == mask.shape
     return outputs[mask.astype(bool)] if is_of_tokens else outputs
 
 
 def _predictions(head: Head, outputs: np.ndarray) -> np.ndarray | None:
-    """Returns the predicted classes or choices as integers.
+    """Returns the predicted classes or choices as an array of integers.
 
     Returns `None` if the head predicts something else.
     """

@@ -1,4 +1,4 @@
-"""Replaces the folder of an earlier export, if the new one succeeds."""
+"""Replaces the folder of an earlier export if the new export succeeds."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def replaced_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yields a new folder, which replaces `folder` at the end of the block.
+    """Context manager that yields an empty folder to write to.
 
-    If the block raises an error, `folder` stays as it was.
+    At the end of the `with` block, the new folder replaces `folder`. If the
+    block raises an error, `folder` is not changed.
 
     Args:
         folder: Path of the folder to replace. It need not exist.

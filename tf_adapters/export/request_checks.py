@@ -44,7 +44,7 @@ def check_packer(packer: Packer, encoder: AdaptedEncoder) -> None:
 def checked_texts(
     names: Sequence[str], texts: Sequence[Tensor]
 ) -> list[Tensor]:
-    """Returns texts, and adds a check to the graph that batch sizes agree.
+    """Returns the texts, and adds a graph check that batch sizes are equal.
 
     Args:
         names: Names of the inputs.
@@ -59,6 +59,8 @@ def checked_tokens(
     names: Sequence[str], values: Sequence[Tensor], encoder: AdaptedEncoder
 ) -> dict[str, Tensor]:
     """Returns a dict of features, and adds checks of them to the graph.
+
+    The checks assert equal shapes, valid lengths and values in range.
 
     Args:
         names: Names of the inputs.
@@ -83,10 +85,10 @@ def checked_tokens(
 
 
 def with_choices(choices: Tensor) -> Tensor:
-    """Returns `choices`, and adds a check to the graph that there is a choice.
+    """Returns `choices`, and adds a graph check that there is at least one.
 
-    Without choices, the most likely one is undefined. `choices` are strings
-    `(batch, choices)`.
+    Without choices, the most likely choice is undefined. `choices` is a string
+    tensor `(batch, choices)`.
     """
     shape = tf.shape(choices)
     said = ["Expected at least one choice. Received choices of shape:", shape]
@@ -94,7 +96,7 @@ def with_choices(choices: Tensor) -> Tensor:
 
 
 def _of_declared_ranks(inputs: Sequence[Tensor]) -> list[Tensor]:
-    # A signature does not check its inputs against its declaration.
+    # A signature does not check its inputs against the declared shapes.
     return [tf.ensure_shape(value, value.shape) for value in inputs]
 
 
@@ -109,7 +111,7 @@ def _same_shapes(features: dict[str, Tensor]) -> tf.Operation | None:
 
 
 def _length(token_ids: Tensor, longest: int | None) -> tf.Operation | None:
-    """Asserts that there are tokens (and choices), but not too many tokens."""
+    """Asserts that there are tokens (and choices), at most `longest` tokens."""
     shape = tf.shape(token_ids)
     is_right = tf.reduce_all(shape[1:] > 0)
     expected = "Expected at least one token"

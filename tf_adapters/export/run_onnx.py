@@ -49,7 +49,7 @@ def text_rows(
     head: dict[str, Any],
     texts: list[str],
 ) -> list[Row]:
-    """Returns the token ids and segment ids of each sequence to run."""
+    """Tokenizes texts into sequences for the head, a `Row` for each."""
     if head.get("windows", 1) > 1:
         return window_rows(tokenizer, int(metadata["max_length"]), head, *texts)
     inputs = [texts]
@@ -67,7 +67,7 @@ def window_rows(
     head: dict[str, Any],
     text: str,
 ) -> list[Row]:
-    """Returns the overlapping windows of a long text."""
+    """Tokenizes a long text into overlapping windows, a `Row` for each."""
     start, end = tokenizer.encode("").ids
     tokenizer.no_truncation()
     tokens = tokenizer.encode(text, add_special_tokens=False).ids
@@ -80,7 +80,11 @@ def window_rows(
 
 
 def with_choice(question: str, choice: str, blank: str) -> list[str]:
-    """Returns the two texts that the model reads for a choice."""
+    """Returns the two texts that the model reads for a choice.
+
+    `blank` is the placeholder in the question for the gap that the choice
+    fills, or "".
+    """
     if not blank:
         return [question, choice]
     before, _, after = question.partition(blank)
@@ -88,7 +92,7 @@ def with_choice(question: str, choice: str, blank: str) -> list[str]:
 
 
 def arrays(rows: list[Row], pad: int) -> dict[str, np.ndarray]:
-    """Returns a dict of features, in which sequences are padded with `pad`."""
+    """Returns a dict of features, with token ids padded with the id `pad`."""
     length = max(len(ids) for ids, _ in rows)
     spaces = [length - len(ids) for ids, _ in rows]
     pairs = list(zip(rows, spaces, strict=True))
@@ -103,9 +107,10 @@ def arrays(rows: list[Row], pad: int) -> dict[str, np.ndarray]:
 def run(
     session: onnxruntime.InferenceSession, features: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Returns a dict from the name of an output to its array.
+    """Runs the model, and returns a dict from output name to array.
 
-    If the model reads several sequences for a row, all of them are one row.
+    If the model reads several sequences for a row, the sequences in `features`
+    form one row.
     """
     feed = {}
     for value in session.get_inputs():
@@ -154,7 +159,8 @@ def chosen(logits: np.ndarray, choices: list[str]) -> dict[str, Any]:
 def compared(vectors: np.ndarray) -> dict[str, Any]:
     """Returns the vector of a single text.
 
-    With several texts, returns the cosines of the first and the others.
+    If there are several vectors, returns the cosine similarity of the first one
+    to each of the others.
     """
     if len(vectors) == 1:
         return {"vector": np.round(vectors[0].astype("float64"), 6).tolist()}
@@ -170,7 +176,7 @@ def tags(
     pad: int,
     words: list[str],
 ) -> dict[str, Any]:
-    """Returns a dict with a tag for each word.
+    """Predicts a tag for each word, and returns `{"tags": [...]}`.
 
     A long sentence is split between words into several sequences.
     """

@@ -49,7 +49,10 @@ def main(task: str, texts: list[str]) -> None:
 def answer(
     outputs: dict[str, np.ndarray], facts: dict[str, Any]
 ) -> dict[str, Any]:
-    """Returns the dict that `tf-adapters predict` prints for the text."""
+    """Returns the dict that `tf-adapters predict` prints for the text.
+
+    `facts` is the entry of the task in the file's metadata.
+    """
     labels = facts["labels"]
     if not labels:
         return {"score": round(float(outputs["score"][0]), 6)}

@@ -37,7 +37,7 @@ def main(adapter: Path, texts: list[str]) -> None:
 
 
 def check(config: dict[str, Any], metadata: dict[str, str]) -> None:
-    """Exits with a sentence if an adapter does not fit the encoder's file."""
+    """Exits with a message if an adapter does not fit the encoder's file."""
     method, head = json.loads(metadata["method"]), config["head"] or {}
     expected = {
         "encoder": metadata["encoder_fingerprint"],

@@ -1,8 +1,8 @@
 """Exports an adapted model as a SavedModel.
 
 The SavedModel needs neither Keras nor this library. It is a plain `tf.Module`
-with two traced functions, one copy of their variables, and the tables of the
-tokenizer. It can be loaded with TensorFlow and the operations of
+with a traced function for each signature, one copy of their variables, and the
+tables of the tokenizer. It can be loaded with TensorFlow and the operations of
 tensorflow_text, for example in TensorFlow Serving.
 """
 
@@ -65,7 +65,7 @@ def export_model(
     folder: str | os.PathLike[str] | None = None,
     text_fields: Sequence[str] = ("text",),
 ) -> Path:
-    """Writes the next version of a model in TensorFlow Serving's layout.
+    """Writes a model as a SavedModel for TensorFlow Serving.
 
     The signature `serving_default` takes texts and includes the tokenizer. The
     signature `token_ids` takes the packer's features, with any batch size and
@@ -84,7 +84,7 @@ def export_model(
             `text_fields`.
 
     Returns:
-        Path of the version's folder, `<folder>/<version>`.
+        Path of the SavedModel, `<folder>/<version>`, the next version.
 
     Raises:
         UserError: If the model has no head, an argument has the wrong type, or
@@ -147,7 +147,7 @@ def write_version(
     requests: list[Message],
     description: dict[str, Any],
 ) -> Path:
-    """Writes the next version of a model, and returns the path of its folder.
+    """Writes a SavedModel as the next version of a model; returns its path.
 
     Args:
         folder: Path `<parent>/<name>`.
@@ -189,7 +189,7 @@ def _next_version(folder: Path) -> tuple[Path, Path]:
 def _trace(
     model: AdapterModel, packer: TextPacker, text_fields: Sequence[str]
 ) -> tuple[tf.Module, dict[str, tf.types.experimental.ConcreteFunction]]:
-    """Returns the module to save, and a dict from signature to function."""
+    """Returns the module to save, and its functions by signature name."""
     kind = signatures.signatures_of_head(model.head)
     module = tf.Module()
     token_function = kind.token_function(model, packer)
@@ -216,7 +216,7 @@ def _trace(
         TOKEN_SIGNATURE: token_function,
         **further,
     }
-    # Remove duplicates, because both functions read the same variables.
+    # Remove duplicates, because all functions read the same variables.
     module.weights = list(
         {
             id(variable): variable

@@ -1,8 +1,8 @@
 """Writes the files that TensorFlow Serving reads in addition to a SavedModel.
 
 `assets.extra/tf_serving_warmup_requests` in a version's folder holds requests
-that the server answers before it accepts others. `models.config`, in the folder
-above all models, lists the models. Layout and limits: tensorflow/serving,
+that the server answers before it accepts others. `models.config`, in the parent
+folder of all models, lists the models. Layout and limits: tensorflow/serving,
 tensorflow_serving/g3doc/{saved_model_warmup,serving_config}.md.
 """
 

@@ -1,4 +1,4 @@
-"""Traces the functions of a SavedModel with names and shapes of inputs."""
+"""Traces the functions of a SavedModel for inputs of given names and shapes."""
 
 from __future__ import annotations
 
@@ -40,10 +40,11 @@ def text_function(
     names: Sequence[str],
     last_rank: int = 1,
 ) -> tf.types.experimental.ConcreteFunction:
-    """Returns a traced function from texts to an answer.
+    """Traces a function of texts, with checks of its inputs.
 
     Args:
-        function: Function to trace, from string tensors `(batch,)` to a dict.
+        function: Function to trace. It maps string tensors `(batch,)` to a
+            dict.
         names: Names of its inputs, in order.
         last_rank: Number of dimensions of the last input. Default: 1.
     """
@@ -66,11 +67,11 @@ def token_function(
     answer: Callable[[Tensor], dict[str, Tensor]],
     rank: int = 2,
 ) -> tf.types.experimental.ConcreteFunction:
-    """Returns a traced function from token ids to an answer.
+    """Returns a traced function that answers token ids with a model.
 
     Args:
         model: `AdapterModel`.
-        answer: Function of the model's outputs that returns a dict.
+        answer: Function that maps the model's outputs to a dict.
         rank: Number of dimensions of the inputs. Default: 2.
     """
     return features_function(
@@ -83,11 +84,11 @@ def features_function(
     function: Callable[[dict[str, Tensor]], dict[str, Tensor]],
     rank: int = 2,
 ) -> tf.types.experimental.ConcreteFunction:
-    """Returns a traced function of token ids and the other features.
+    """Traces a function of token features, with checks of its inputs.
 
     Args:
         model: `AdapterModel`. Its backbone determines the inputs.
-        function: Function to trace, from a dict of features to a dict.
+        function: Function to trace. It maps a dict of features to a dict.
         rank: Number of dimensions of the inputs. Default: 2.
     """
     names = ["token_ids", "padding_mask"]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tf_adapters.heads.head import Head
 
-# From the `signature` of a head to its module.
+# Maps the `signature` of a head to its module.
 _MODULES = {
     "text": text_signatures,
     "windows": window_signatures,

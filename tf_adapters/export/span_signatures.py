@@ -28,7 +28,7 @@ NO_TEXTS = (
 def token_function(
     model: AdapterModel, packer: TextPacker
 ) -> tf.types.experimental.ConcreteFunction:
-    """Returns a traced function from token ids to logits."""
+    """Returns a traced function from token ids to start and end logits."""
     return signature_inputs.token_function(
         model,
         lambda x: {"start_logits": x[..., 0], "end_logits": x[..., 1]},
@@ -38,7 +38,7 @@ def token_function(
 def warmup_inputs(
     packer: TextPacker, text_fields: Sequence[str]
 ) -> list[dict[str, Tensor]]:
-    """Returns two warm-up inputs: one window, and two windows.
+    """Returns two dicts of features for warm-up: one window, and two windows.
 
     Of the two, one is short and the other is truncated.
     """

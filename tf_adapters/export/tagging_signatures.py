@@ -108,9 +108,10 @@ def token_function(
 def warmup_inputs(
     packer: TextPacker, text_fields: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Returns two warm-up inputs: one text, and three texts.
+    """Returns two batches for warm-up: one text, and three texts.
 
-    Of the three, one is empty, one is short and one is truncated.
+    A batch is a dict from input name to value. Of the three texts, one is
+    empty, one is short and one is truncated.
     """
     texts = ["", "A short text .", packer.too_long("A longer text , cut . ")]
     return [{**packer(batch), "text": batch} for batch in (texts[1:2], texts)]

@@ -25,8 +25,8 @@ def load(
 ) -> tuple[BankModel, TextPacker, list[Task]]:
     """Loads the adapters of several runs as one `BankModel`.
 
-    Returns the bank, its packer, and the task of each member. The bank's
-    encoder is freshly loaded, and nothing else uses it.
+    Returns the bank, its packer, and the task of each member. The encoder is
+    loaded for this bank, and nothing else uses it.
 
     Args:
         folders: List of run folders. They must have the same encoder and

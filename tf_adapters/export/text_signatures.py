@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 def text_function(
     model: AdapterModel, packer: TextPacker, text_fields: Sequence[str]
 ) -> tf.types.experimental.ConcreteFunction:
-    """Returns a traced function from texts to an answer."""
+    """Returns the traced function of the signature `serving_default`.
+
+    It maps texts to a dict with the predicted classes or scores.
+    """
 
     def from_texts(*texts: Tensor) -> dict[str, Tensor]:
         return answer(model.head, model(packer(*texts), training=False))
@@ -42,14 +45,20 @@ def text_function(
 def token_function(
     model: AdapterModel, packer: TextPacker
 ) -> tf.types.experimental.ConcreteFunction:
-    """Returns a traced function from token ids to an answer."""
+    """Returns the traced function of the signature `token_ids`.
+
+    It maps token ids to a dict with the predicted classes or scores.
+    """
     return signature_inputs.token_function(
         model, lambda x: answer(model.head, x)
     )
 
 
 def answer(head: Head, outputs: Tensor) -> dict[str, Tensor]:
-    """Returns the dict that a client gets, from the head's outputs."""
+    """Converts a head's outputs to the dict that a client receives.
+
+    It is the dict of the head's `answer`, with class names added to class ids.
+    """
     found = head.answer(tf.cast(outputs, tf.float32))
     names = {
         key.removesuffix("_id"): tf.gather(tf.constant(head.labels), ids)
@@ -62,9 +71,10 @@ def answer(head: Head, outputs: Tensor) -> dict[str, Tensor]:
 def warmup_inputs(
     packer: TextPacker, text_fields: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Returns two warm-up inputs: one text, and three texts.
+    """Returns two batches for warm-up: one text, and three texts.
 
-    Of the three, one is empty, one is short and one is truncated.
+    A batch is a dict from input name to value. Of the three texts, one is
+    empty, one is short and one is truncated.
     """
     texts = ["", "A short text.", packer.too_long("A longer text, cut. ")]
     names = signature_inputs.input_names(text_fields)

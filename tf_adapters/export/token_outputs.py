@@ -1,6 +1,6 @@
-"""The outputs and the description of an exported file that takes token ids.
+"""The outputs and the metadata of an exported file that takes token ids.
 
-They are the same in each format: the output of the head layer is named
+Both are the same in all file formats. The output of the head layer is named
 `logits`, or `outputs` if it does not hold logits. If the model classifies or
 scores texts, `probabilities` or `score` is a second output.
 """
@@ -45,7 +45,10 @@ def check_model(model: object, function: str) -> None:
 def compute(
     model: AdapterModel, features: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Returns the float32 outputs that the exported file should give."""
+    """Computes the outputs that the exported file should have, by name.
+
+    The outputs are float32 tensors.
+    """
     outputs = ops.cast(model(features, training=False), "float32")
     name = "logits" if model.head.gives_logits else "outputs"
     answer = model.head.answer(outputs) if _is_of_texts(model.head) else {}
@@ -58,7 +61,7 @@ def compute(
 def graph(
     model: AdapterModel, shapes: Mapping[str, tuple[int | None, ...]]
 ) -> tf.types.experimental.PolymorphicFunction:
-    """Returns `compute` as a `tf.function` of int32 features.
+    """Returns a `tf.function` that computes a model's outputs; see `compute`.
 
     Args:
         model: `AdapterModel` with a head.
@@ -76,7 +79,7 @@ def graph(
 
 
 def facts(model: AdapterModel, packer: Packer) -> dict[str, str]:
-    """Returns the metadata of the file as a dict from name to text."""
+    """Returns the metadata of an exported file as a dict of strings."""
     head = model.head
     return {
         "head": json.dumps(heads.to_config(head)),
@@ -99,7 +102,7 @@ def input_facts(encoder: Encoder, packer: Packer) -> dict[str, str]:
 
 
 def _word_facts(packer: Packer) -> dict[str, str]:
-    """Returns the metadata that are needed to tokenize single words."""
+    """Returns the metadata that a client needs to tokenize single words."""
     return {
         "word_prefix": words.word_prefix(packer.tokenizer),
         "unknown_id": str(words.unknown_id(packer.tokenizer)),

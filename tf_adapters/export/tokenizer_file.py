@@ -40,8 +40,8 @@ def write(packer: Packer, folder: Path, encoder: Path | None = None) -> bool:
             none.
 
     Returns:
-        Whether the file was written. If no tokenizer gives the packer's ids, a
-        warning is logged instead.
+        Whether the file was written. If no tokenizer gives the same token ids
+        as the packer, a warning is logged instead.
     """
     for tokenizer in _candidates(packer, encoder):
         if _gives_ids_of(packer, tokenizer):
@@ -61,9 +61,9 @@ def write(packer: Packer, folder: Path, encoder: Path | None = None) -> bool:
 def _candidates(
     packer: Packer, encoder: Path | None
 ) -> Iterator[tokenizers.Tokenizer]:
-    """Yields tokenizers that may give the packer's token ids.
+    """Yields tokenizers that may give the same token ids as the packer.
 
-    To these tokenizers, special tokens in a text are plain text.
+    These tokenizers treat special tokens in a text as plain text.
     """
     if hasattr(packer.tokenizer, "to_json"):
         yield _plain(packer.tokenizer.to_json())
@@ -85,9 +85,9 @@ def _candidates(
 
 
 def _plain(content: str) -> tokenizers.Tokenizer:
-    """Returns a tokenizer from the JSON text of a `tokenizer.json`.
+    """Makes a tokenizer from the content of a `tokenizer.json`.
 
-    To this tokenizer, special tokens in a text are plain text.
+    The tokenizer treats special tokens in a text as plain text.
     """
     values = json.loads(content)
     values["added_tokens"] = [
@@ -101,10 +101,10 @@ def _plain(content: str) -> tokenizers.Tokenizer:
 
 
 def _gives_ids_of(packer: Packer, tokenizer: tokenizers.Tokenizer) -> bool:
-    """Returns whether a tokenizer gives the packer's ids for unusual texts.
+    """Returns whether tokenizer and packer give equal ids for unusual texts.
 
-    If a word can be cut into the same pieces in several orders, a unigram model
-    finds them equally likely, and any order is right.
+    For a unigram model, the order of the ids may differ: if a word consists of
+    the same pieces in several orders, all orders are equally likely.
     """
     texts = odd_texts.make()
     found = tokenizer.encode_batch(texts, add_special_tokens=False)

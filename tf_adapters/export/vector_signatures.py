@@ -34,7 +34,11 @@ _NAME = "text"
 def text_function(
     model: AdapterModel, packer: TextPacker, text_fields: Sequence[str]
 ) -> tf.types.experimental.ConcreteFunction:
-    """Returns a traced function from the texts of rows to an answer."""
+    """Returns the traced function of the signature `serving_default`.
+
+    It maps the texts of rows to a dict with vectors or, for several texts per
+    row, with cosine similarities.
+    """
 
     def from_texts(*texts: Tensor) -> dict[str, Tensor]:
         return _answer(model, _features(packer, texts))
@@ -76,7 +80,7 @@ def _answer(
 
 
 def _features(packer: TextPacker, texts: Sequence[Tensor]) -> dict[str, Tensor]:
-    """Returns features `(batch, texts, tokens)`.
+    """Packs the texts of rows into features `(batch, texts, tokens)`.
 
     `texts` has a string tensor `(batch,)` for each text of a row.
     """
@@ -91,7 +95,10 @@ def _features(packer: TextPacker, texts: Sequence[Tensor]) -> dict[str, Tensor]:
 def warmup_inputs(
     packer: TextPacker, text_fields: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Returns two warm-up inputs: one row, and three rows."""
+    """Returns two batches for warm-up: one row, and three rows.
+
+    A batch is a dict from input name to value.
+    """
     names = signature_inputs.input_names(text_fields)
     return [
         {**dict.fromkeys(names, inputs[_NAME]), **inputs}

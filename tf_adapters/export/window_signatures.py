@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 def text_function(
     model: AdapterModel, packer: TextPacker, text_fields: Sequence[str]
 ) -> tf.types.experimental.ConcreteFunction:
-    """Returns a traced function from texts to an answer."""
+    """Returns the traced function of the signature `serving_default`.
+
+    It maps texts to a dict with the predicted classes or scores.
+    """
     head: Any = model.head
 
     def from_texts(*texts: Tensor) -> dict[str, Tensor]:
@@ -42,7 +45,10 @@ def text_function(
 def token_function(
     model: AdapterModel, packer: TextPacker
 ) -> tf.types.experimental.ConcreteFunction:
-    """Returns a traced function from token ids to an answer."""
+    """Returns the traced function of the signature `token_ids`.
+
+    It maps token ids to a dict with the predicted classes or scores.
+    """
     return signature_inputs.token_function(
         model, lambda x: text_signatures.answer(model.head, x), rank=3
     )
@@ -51,9 +57,10 @@ def token_function(
 def warmup_inputs(
     packer: TextPacker, text_fields: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Returns two warm-up inputs: one text, and three texts.
+    """Returns two batches for warm-up: one text, and three texts.
 
-    Of the three, one is empty, one is short and one fills two windows.
+    A batch is a dict from input name to value. Of the three texts, one is
+    empty, one is short and one fills two windows.
     """
     texts = ["", "A short text.", packer.too_long("A longer text, in two. ")]
     (name,) = signature_inputs.input_names(text_fields)

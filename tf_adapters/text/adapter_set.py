@@ -24,8 +24,9 @@ DISABLED = "disabled"
 class AdapterSet:
     """Holds several adapters on one encoder, one of which is active.
 
-    If an adapter trained weights of the encoder (norms, biases), they are in
-    the encoder while the adapter is active, and stored separately otherwise.
+    If an adapter trained weights of the encoder (norms, biases), these weights
+    are in the encoder while the adapter is active. Otherwise, they are stored
+    separately.
 
     Args:
         model: `AdapterModel` of the first adapter, which becomes active.
@@ -94,10 +95,11 @@ class AdapterSet:
 
     @contextlib.contextmanager
     def disabled(self) -> Iterator[None]:
-        """Activates a model without an adapter within a `with` block.
+        """Disables the active adapter within a `with` block.
 
-        The encoder has its original weights. The head and its weights are those
-        of the adapter that was active before.
+        A model without an adapter is active instead. Its encoder has the
+        original weights. The head and its weights are those of the adapter that
+        was active before.
         """
         active = self.model
         self._lend(self._nobody)

@@ -1,4 +1,4 @@
-"""A Keras model that evaluates texts in all supported input forms."""
+"""A Keras model that evaluates and predicts texts in all supported forms."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ class AnsweringModel(StandInModel):
     """Implements `evaluate`, `predict`, `answer` and `encode` on texts.
 
     Attributes:
-        preprocessor: `PackerLayer`, or `None` for a model of token features.
-        seed: Integer that determines the order of training.
+        preprocessor: `PackerLayer`, or `None` if the model takes token features
+            instead of texts.
+        seed: Integer that determines the order of the training texts.
         text_fields: Names of the text fields of an example, or `None` before
             the first call.
     """
@@ -151,7 +152,7 @@ class AnsweringModel(StandInModel):
             batch_size: Number of texts per batch. Defaults to 32.
             verbose: See `keras.Model.predict`.
             text: See `fit`.
-            pooling: How the vectors of a text's tokens become one, if the head
+            pooling: How the token vectors of a text are combined if the head
                 does not make vectors: `"mean"` (default) or `"first_token"`.
 
         Returns:

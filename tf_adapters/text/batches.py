@@ -1,4 +1,4 @@
-"""Tokenized examples as batches for Keras's `fit`.
+"""Groups tokenized examples into batches for Keras's `fit`.
 
 Uses NumPy only, so that all Keras backends can train on them.
 """
@@ -53,7 +53,8 @@ class TextBatches(keras.utils.PyDataset):
     def _let_lengths_differ(self) -> None:
         """Makes the first two batches differ in length if any batches do.
 
-        Keras treats a dimension as constant if it is equal in these batches.
+        Keras treats a dimension as constant if it is equal in the first two
+        batches.
         """
         lengths = [batch.length for batch in self.plan]
         counts = [self._num_sequences(batch) for batch in self.plan]
@@ -100,7 +101,7 @@ class TextBatches(keras.utils.PyDataset):
         return features, self._targets(batch), self._weights_of(batch)
 
     def features(self, batch: batch_plan.Batch) -> dict[str, np.ndarray]:
-        """Returns the padded token features of a `Batch`, by name."""
+        """Returns a dict from name to array: a `Batch`'s padded features."""
         ids = [self.encoded.token_ids[i] for i in batch.indices]
         features = {
             "token_ids": self._padded(batch, ids, self.encoded.pad_id),
@@ -135,7 +136,7 @@ class TextBatches(keras.utils.PyDataset):
         return array
 
     def _num_sequences(self, batch: batch_plan.Batch) -> int:
-        """Returns the number of choices or windows to pad each row to."""
+        """Returns the number of choices or windows to which rows are padded."""
         if not self.encoded.is_pooled:
             # Each sequence has an output, and Keras concatenates the outputs of
             # all batches, so all rows need the same number of sequences.
@@ -152,8 +153,8 @@ class TextBatches(keras.utils.PyDataset):
     def _weights_of(self, batch: batch_plan.Batch) -> np.ndarray:
         """Returns the weight of the loss of each row in a batch.
 
-        Keras averages losses over rows. With these weights, it averages over
-        loss terms: a tagger's row has as many terms as words.
+        Keras averages the losses of rows. With these weights, the result is the
+        average of all loss terms. In tagging, a row has a term for each word.
         """
         weights = np.ones(len(batch.indices), "float32")
         if self._weights is not None:

@@ -18,7 +18,8 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.tasks.output_kinds import KINDS
 
-# Default name of the label column, then default names of text columns.
+# Default name of the label column. The other constants are default names of
+# text columns.
 LABEL = "label"
 _ONE_TEXT = {"words": ("tokens",)}
 _TWO_TEXTS = {"answers": ("question", "context"), "choice": ("text", "choices")}
@@ -32,7 +33,7 @@ def columns_of(
     text: str | Sequence[str] | None = None,
     label: str | None = None,
 ) -> tuple[tuple[str, ...], dict[str, list[Any]]]:
-    """Returns the names of the text fields, and a dict of columns.
+    """Converts a user's texts and labels to columns.
 
     Args:
         texts: See `rows.rows_of`.
@@ -42,8 +43,9 @@ def columns_of(
         label: Name of the table column with the labels.
 
     Returns:
-        The names, and a dict with a list for each name and, if there are
-        labels, for `LABEL`. All lists have the same length.
+        The names of the text fields, and a dict of columns: a list for each
+        name and, if there are labels, for `LABEL`. All lists have the same
+        length.
 
     Raises:
         UserError: If `rows_of` does not support the texts, a column is missing,
@@ -61,7 +63,7 @@ def columns_of(
 
 
 def table_columns(texts: Any) -> dict[str, list[Any]] | None:
-    """Returns a dict from column name to list, or `None` if not a table."""
+    """Returns the columns as a dict of lists, or `None` if not a table."""
     table = _table(texts)
     if table is None:
         return None
@@ -77,7 +79,7 @@ def is_dataset(texts: Any) -> bool:
 
 
 def holds_features(data: Any) -> bool:
-    """Returns whether data contains token features instead of texts."""
+    """Returns whether a user's data are token features instead of texts."""
     spec = data.element_spec if is_dataset(data) else data
     first = spec[0] if is_dataset(data) and isinstance(spec, tuple) else spec
     return isinstance(first, dict) and "token_ids" in first
@@ -124,7 +126,7 @@ def _from_table(
 def table_fields(
     names: list[str], head: heads.Head, text: str | Sequence[str] | None = None
 ) -> tuple[str, ...]:
-    """Returns the table columns that hold the texts.
+    """Returns the names of the table columns that hold the texts.
 
     Args:
         names: Names of all columns.
@@ -187,7 +189,7 @@ def _is_series(texts: Any) -> bool:
 
 
 def usual_fields(head: heads.Head, num_texts: int = 1) -> tuple[str, ...]:
-    """Returns the default names of the text fields.
+    """Returns the default names of the text fields for a head.
 
     Args:
         head: `Head`.
@@ -204,12 +206,15 @@ def usual_fields(head: heads.Head, num_texts: int = 1) -> tuple[str, ...]:
 
 
 def _several(num_texts: int) -> tuple[str, ...]:
-    """Returns the default names of the texts of a pair or a triple."""
+    """Returns the default field names for a pair or a triple of texts."""
     return _SEVERAL[:num_texts]
 
 
 def _split(texts: list[Any], fields: tuple[str, ...]) -> dict[str, list[Any]]:
-    """Splits texts or pairs into a dict with a list for each field."""
+    """Splits a list of texts, pairs or triples into a list for each field.
+
+    Returns a dict from field name to list.
+    """
     if len(fields) == 1:
         return {fields[0]: list(texts)}
     for place, pair in enumerate(texts):

@@ -66,7 +66,7 @@ def _rate_of_preset(method: str) -> float:
 
 
 def with_short_run(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Adds the defaults of a short run to settings that name a table.
+    """Adds defaults for a short run, if the settings name a table of texts.
 
     The learning rates of the presets suit many steps. A run on a table
     therefore uses a rate for short runs, and at least 200 steps unless epochs

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tf_adapters.text.stored_model import StoredModel
 
 
-# From the format of a file that takes token ids to a pattern for the name of
-# its main file, and what messages call it. `export.<format>_model` writes it.
+# Maps the format of a file that takes token ids to a pattern for the name of
+# its main file, and to its name in messages. `export.<format>_model` writes it.
 _TOKEN_FILES = {
     "onnx": ("model*.onnx", "ONNX file"),
     "litert": ("model*.tflite", "LiteRT file"),
@@ -51,8 +51,8 @@ def export_texts(
             for built-in ones. Not for SavedModels.
 
     Raises:
-        UserError: If the format is unknown, `path` exists and is not such an
-            export, or the packer does not use TensorFlow Text.
+        UserError: If the format is unknown, `path` exists but is not an export
+            of this format, or the packer does not use TensorFlow Text.
     """
     path = Path(path)
     names = ", ".join(f'"{name}"' for name in _TOKEN_FILES)
@@ -82,9 +82,9 @@ def export_texts(
 
 
 def _check_rows(text_model: StoredModel, texts: Any) -> dict[str, Any]:
-    """Returns a dict with the arguments of `export_onnx` for checks on texts.
+    """Returns a dict with arguments of `export_onnx`: `rows`, `text_fields`.
 
-    It holds the first 200 texts, or is empty if `texts` is `None`.
+    The rows are the first 200 texts. The dict is empty if `texts` is `None`.
     """
     if texts is None:
         return {}

@@ -43,11 +43,12 @@ class FittingModel(AnsweringModel):
     ) -> keras.callbacks.History:
         """Trains the active adapter, as Keras's `fit` does.
 
-        For heads of classes and numbers without windows, memory use is bounded
-        for any number of texts. A list or table of more than 50,000 rows is
-        tokenized one batch at a time, again in each epoch: two million short
-        texts took 105 MB in addition to the texts. A `tf.data.Dataset` is never
-        in memory as a whole: two million texts took as much memory as 100,000.
+        If the head predicts classes or a number and does not split texts into
+        windows, memory use is bounded for any number of texts. A list or table
+        of more than 50,000 rows is tokenized one batch at a time, again in each
+        epoch: two million short texts took 105 MB in addition to the texts. A
+        `tf.data.Dataset` is never in memory as a whole: two million texts took
+        as much memory as 100,000.
 
         Args:
             x: Texts: a list, an array, a `pandas.Series`; pairs; a table
@@ -73,9 +74,9 @@ class FittingModel(AnsweringModel):
                 as `val_<name>`.
             shuffle: Whether to shuffle the texts in each epoch. Defaults to
                 `True`. A `tf.data.Dataset` is never shuffled.
-            class_weight: Dict from a class's name or id to the factor of its
-                loss.
-            sample_weight: A number for each text.
+            class_weight: Dict from a class's name or id to a factor for the
+                loss of its texts.
+            sample_weight: A factor for the loss of each text.
             initial_epoch: See `keras.Model.fit`.
             text: Name of the table column with the texts, or two names for
                 pairs.

@@ -24,7 +24,7 @@ class LaterBatches(keras.utils.PyDataset):
     tokenized again in each epoch, so that memory never holds all tokens.
 
     Args:
-        head: Head that makes one example of each row.
+        head: `Head` that makes one example from each row.
         rows: `TextRows` with labels.
         packer: `Packer`.
         batch_size: Rows per batch; the last batch may have fewer.
@@ -69,7 +69,7 @@ class LaterBatches(keras.utils.PyDataset):
         )
 
     def _let_lengths_differ(self) -> None:
-        """Makes the first two batches differ in length, or no batches.
+        """Makes the first two batches differ in length, or all batches equal.
 
         Keras treats a dimension as constant if it is equal in the first two
         batches. The first batch is therefore padded to the maximum length. If

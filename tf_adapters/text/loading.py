@@ -31,7 +31,7 @@ def load(
     quantize: str | None = None,
     **options: Any,
 ) -> TextModel:
-    """Returns the text model of a trained adapter.
+    """Loads a trained adapter as a text model.
 
     Args:
         folder: Folder that `save_adapter` wrote, folder of a finished run,
@@ -41,7 +41,8 @@ def load(
             `encoder`, because they do not name it.
         encoder: Name of the encoder, or an `Encoder` with its `tokenizer`.
             Default: the name of the encoder that the adapter was trained on.
-        tokenizer: The tokenizer of an `Encoder`. Default: `None`.
+        tokenizer: The encoder's tokenizer, if `encoder` is an `Encoder`.
+            Default: `None`.
         dtype: See `load_encoder`. Not allowed with an `Encoder`.
         quantize: See `load_encoder`. Not allowed with an `Encoder`. Default: as
             in training. An adapter that was trained on an encoder without

@@ -11,7 +11,7 @@ from tf_adapters.common.types import Tensor
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class HeadLoss(keras.losses.Loss):
-    """The loss of a head, for `compile`.
+    """A head's loss as a Keras loss, which `compile` takes.
 
     Args:
         head: `Head`.
@@ -37,9 +37,10 @@ class HeadLoss(keras.losses.Loss):
 
 
 def training_metrics(head: heads.Head) -> list[keras.metrics.Metric]:
-    """Returns the Keras metrics that the progress bar shows for a head.
+    """Returns the Keras metrics to show for a head during training.
 
-    The head's own metrics need the whole data set; see `TextModel.evaluate`.
+    The head's own metrics are not among them, because they need the whole data
+    set; see `TextModel.evaluate`.
     """
     if heads.name_of(head) in ("classification", "choice"):
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 def check_can_be_saved(
     text_model: TextModel, path: str | os.PathLike[str]
 ) -> None:
-    """Raises a `UserError` if a model cannot be saved at a path."""
+    """Raises a `UserError` if a text model cannot be saved in a file.
+
+    `path` is the path of the file.
+    """
     if Path(path).suffix != ".keras":
         raise UserError(
             "A model is saved in a file whose name ends in `.keras`; the "
@@ -71,7 +74,7 @@ def config_of_text_model(text_model: TextModel) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Converts tuples in a value to lists: Keras writes tuples differently."""
+    """Converts tuples in a value to lists, because Keras changes tuples."""
     return json.loads(json.dumps(value))
 
 
@@ -107,7 +110,7 @@ def save_weights(text_model: TextModel, store: Any) -> None:
 
     Args:
         text_model: `TextModel`.
-        store: Keras's store, a mapping from name to array.
+        store: Mapping from name to array, which Keras writes to the file.
     """
     adapters = text_model.adapters
     loaded = adapters.encoder.loaded

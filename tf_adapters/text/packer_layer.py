@@ -1,4 +1,4 @@
-"""The packer as a Keras layer, to be saved with the model."""
+"""A Keras layer that holds the packer, so that it is saved with the model."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class PackerLayer(keras.layers.Layer):
 
     Args:
         packer: `Packer`, or `None` (default) for a layer that is being loaded.
-        stored: Settings of the packer to load, the entry `stored` of
-            `get_config`. Or `None` (default).
+        stored: Settings of the packer to load: the entry `stored` of
+            `get_config`. `None` (default) if `packer` is given.
         **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
@@ -98,7 +98,7 @@ def make_layer(
     preprocessor: Packer | PackerLayer | Literal["auto"] | None,
     max_length: int | None = None,
 ) -> PackerLayer | None:
-    """Returns the `PackerLayer` of a text model, or `None` without a packer.
+    """Returns a text model's `PackerLayer`, or `None` if it has no packer.
 
     Args:
         tokenizer: See `packers.make_packer`.

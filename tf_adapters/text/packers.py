@@ -49,7 +49,7 @@ def make_packer(
 
 
 def packer_of(tokenizer: Any, max_length: int, takes_segments: bool) -> Packer:
-    """Returns a `TextPacker`, or without TensorFlow Text a `PythonPacker`.
+    """Makes a `TextPacker`, or a `PythonPacker` without TensorFlow Text.
 
     Args:
         tokenizer: Tokenizer from `load_encoder`.

@@ -1,4 +1,4 @@
-"""Makes the parts of a text model: method, head, weights and adapters."""
+"""Makes the parts of a text model: method, head and adapters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 def as_method(method: methods.Method | str) -> methods.Method:
-    """Returns `method`, or the `Method` of the preset that it names."""
+    """Converts the name of a preset to its `Method`.
+
+    A `Method` is returned unchanged.
+    """
     if not isinstance(method, str):
         return method
     return methods.from_config(presets.complete({"name": method}))
@@ -36,10 +39,10 @@ def as_head(
     labels: Sequence[str] | None,
     windows: int | None = None,
 ) -> heads.Head:
-    """Returns the head of a text model.
+    """Makes the head of a text model from the user's arguments.
 
     Args:
-        head: A head, the name of a head without settings, or `None`.
+        head: A head, the name of a head that needs no settings, or `None`.
         labels: Class names, or `None`.
         windows: Maximum number of windows per text, or `None` (default) for the
             head's own setting.
@@ -85,7 +88,9 @@ def make_adapter(
     head: heads.Head | str | None,
     seed: int,
 ) -> AdapterModel:
-    """Returns the `AdapterModel` of an adapter that is added to a text model.
+    """Makes or loads an adapter that is added to a text model.
+
+    Returns its `AdapterModel`.
 
     Args:
         encoder: `Encoder` of the text model.

@@ -1,4 +1,4 @@
-"""Predicts and evaluates rows of texts; for most heads, 50,000 at a time."""
+"""Predicts and evaluates rows of texts, for most heads in parts of 50,000."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from tf_adapters.text.rows import TextRows
 
 
-# Bucket limits: outputs with a row per token are computed together for texts of
-# similar length.
+# Limits of buckets, in tokens. If a head has an output for each token, texts of
+# the same bucket, which have a similar length, are predicted together.
 _LENGTHS = (16, 32, 64, 128, 256, 512)
 
 
 def is_of_texts(head: heads.Head) -> bool:
     """Returns whether a head predicts classes or a number from one sequence.
 
-    It is false for heads that split a long text into windows.
+    It is `False` for heads that split a long text into windows.
     """
     kind = KINDS[heads.name_of(head)].label
     if kind not in ("class", "classes", "number"):
@@ -42,7 +42,7 @@ def is_of_texts(head: heads.Head) -> bool:
 
 
 def metric_names(head: heads.Head) -> list[str]:
-    """Returns the names of all metrics that apply to a head."""
+    """Returns a list with the names of all metrics that apply to a head."""
     kind = KINDS[heads.name_of(head)]
     binary_only = {"f1"} if len(head.labels) != 2 else set()
     return [name for name in kind.metrics if name not in binary_only]
@@ -53,7 +53,7 @@ class Predictor:
 
     Args:
         model: Keras model that takes token features.
-        head: The `Head` that makes examples of rows.
+        head: The `Head` that encodes rows as examples.
         packer: `Packer`.
         batch_size: Examples per batch. Defaults to 32.
         verbose: See `keras.Model.predict`.
@@ -100,16 +100,19 @@ class Predictor:
             )
 
     def outputs(self, rows: TextRows) -> np.ndarray | list[np.ndarray]:
-        """Returns the outputs: one array, or a list if they are per token."""
+        """Returns the model's outputs for rows, as one array.
+
+        If the head has an output for each token, returns a list of arrays.
+        """
         parts = [outputs for _, outputs in self._parts(rows)]
         return parts[0] if self.head.is_of_tokens else _stacked(parts)
 
     def vectors(self, rows: TextRows) -> np.ndarray:
-        """Returns the vectors of all texts, as one array."""
+        """Returns the vectors of the texts in all rows, as one array."""
         return _stacked([outputs for _, outputs in self._parts(rows)])
 
     def answers(self, rows: TextRows) -> list[dict[str, Any]]:
-        """Returns the head's decoded answers, a dict for each row."""
+        """Returns the head's decoded predictions, a dict for each row."""
         return [
             answer
             for encoded, outputs in self._parts(rows)
@@ -117,7 +120,7 @@ class Predictor:
         ]
 
     def evaluate(self, rows: TextRows) -> dict[str, float]:
-        """Returns the loss and the head's metrics for labeled rows."""
+        """Returns a dict of the loss and the head's metrics on labeled rows."""
         found = [
             (
                 outputs,
@@ -150,7 +153,7 @@ def outputs_of(
     verbose: Any,
     head: heads.Head,
 ) -> list[np.ndarray]:
-    """Returns a list with a model's outputs for each example, in order."""
+    """Returns a list with a model's outputs for each encoded example."""
     rows: list[Any] = [None] * len(encoded)
     for length, places in _groups(encoded, head.is_of_tokens):
         part = _part(encoded, places)

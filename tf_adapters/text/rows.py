@@ -1,4 +1,4 @@
-"""The rows of a task, made from columns and checked on demand."""
+"""Makes the rows of a task from columns, and checks them, on demand."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ class TextRows:
             yield from self.at(places)
 
     def at(self, places: Iterable[int]) -> list[dict[str, Any]]:
-        """Returns the checked rows at the given indices, a list of dicts.
+        """Checks the rows at the given indices, and returns a list of dicts.
 
         Raises:
             DataError: If rows are malformed. The message names the first ten.
@@ -71,7 +71,7 @@ class TextRows:
             pass
 
     def part(self, first: int, last: int | None = None) -> typing.Self:
-        """Returns the rows from index `first` to `last`, without row `last`."""
+        """Returns the rows from index `first` up to, but excluding, `last`."""
         cut = {name: list_[first:last] for name, list_ in self.columns.items()}
         return dataclasses.replace(self, columns=cut)
 
@@ -93,10 +93,10 @@ def rows_of(
 
     Args:
         texts: List, tuple, array or `pandas.Series`. Its elements are texts or
-            pairs; lists of words for tags; a question and its text for spans; a
-            question and its list of choices for choices. Or a table: a
-            `pandas.DataFrame`, a `datasets.Dataset`, a list of dicts, or a
-            dict of columns.
+            pairs. For tags, they are lists of words; for spans, a question and
+            its text; for choices, a question and its list of choices. Or a
+            table: a `pandas.DataFrame`, a `datasets.Dataset`, a list of dicts,
+            or a dict of columns.
         labels: A label for each text, by name or id, or `None` if a column
             contains the labels or there are no labels.
         head: `Head`.

@@ -32,9 +32,13 @@ class StoredModel(FittingModel):
 
         Args:
             folder: Path.
-            details: Dict of plain values for the card. Default: none.
+            details: Dict of plain values for the model card. Default: none.
             overwrite: See `tf_adapters.save_adapter`.
             **options: See `tf_adapters.save_adapter`.
+
+        Returns:
+            Size of the weights file in bytes, or `None` for the formats of
+            other libraries.
         """
         packing = {}
         if self.preprocessor is not None:
@@ -72,8 +76,9 @@ class StoredModel(FittingModel):
             **options: See `keras.Model.save`.
 
         Raises:
-            UserError: If the path does not end in `.keras`, a model is folded
-                or `disabled`, or the tokenizer cannot be saved.
+            UserError: If the path does not end in `.keras`, an adapter is
+                folded (merged into the encoder's weights) or disabled, or the
+                tokenizer cannot be saved.
         """
         model_file.check_can_be_saved(self, filepath)
         # Keras warns when it loads an optimizer that has no variables.
@@ -100,14 +105,14 @@ class StoredModel(FittingModel):
             format: `"tf_saved_model"` (default); or `"onnx"`, `"litert"` or
                 `"openvino"`, see `tf_adapters.export_onnx`, `export_litert`
                 and `export_openvino`.
-            **options: For files that take token ids, `precision` (`"float32"`,
-                `"int8"` and others, see these functions) and `texts` to
-                compare file and model on, in the forms that `fit` takes.
+            **options: For files that take token ids: `precision` (`"float32"`,
+                `"int8"` and others, see these functions), and `texts`, on which
+                file and model are compared, in the forms that `fit` takes.
                 Without a preprocessor, see `keras.Model.export`.
 
         Raises:
-            UserError: If the format is unknown, or `filepath` exists and is
-                not such an export.
+            UserError: If the format is unknown, or `filepath` exists but is
+                not an export of this format.
 
         Examples:
             >>> model = tf_adapters.TextModel(

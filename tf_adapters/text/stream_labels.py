@@ -17,7 +17,7 @@ from tf_adapters.heads.sentence_vector import SentenceVector
 from tf_adapters.tasks.output_kinds import KINDS
 
 _UNKNOWN = "The dataset has a wrong label:"
-# The message of a failed assertion in a graph.
+# Matches the message of a failed assertion in a graph.
 _SAID = re.compile(rf"\[{_UNKNOWN}\] \[(.*?)\](?:\n|$)", re.DOTALL)
 
 
@@ -26,7 +26,7 @@ def targets_function(
 ) -> Callable[[list[tf.Tensor], tf.Tensor | None], tf.Tensor]:
     """Returns a function that converts the labels of a batch to targets.
 
-    If the head has no labels, targets are made from the texts.
+    If the head trains without labels, the targets are made from the texts.
 
     Args:
         head: `Head` with one output per text, or with vectors.
@@ -62,7 +62,7 @@ def targets_function(
 
 
 def has_labels(head: heads.Head) -> bool:
-    """Returns whether the head trains on labels, not on texts alone."""
+    """Returns whether a head trains on labels, instead of on texts alone."""
     return KINDS[heads.name_of(head)].label != "none"
 
 
@@ -107,7 +107,7 @@ def _sentence(value: str, head: heads.Head) -> str:
 def _table(labels: Sequence[str]) -> tf.lookup.StaticHashTable:
     """Returns a lookup table from class names to class ids.
 
-    It also has the ids as strings, unless a class name is a number.
+    The table also maps ids as strings, unless a class name is a number.
     """
     ids = {name: i for i, name in enumerate(labels)}
     if not any(name.removeprefix("-").isdecimal() for name in labels):
@@ -187,11 +187,11 @@ def _wrong(labels: tf.Tensor, expected: str) -> UserError:
 def _checked(
     is_right: tf.Tensor, labels: tf.Tensor, targets: tf.Tensor
 ) -> tf.Tensor:
-    """Returns targets, and adds a check to the graph that labels are right.
+    """Returns targets, and adds a graph check that all labels are right.
 
     Args:
         is_right: Booleans, whether each label is right.
-        labels: Labels, the first wrong one of which the error reports.
+        labels: Labels. The error reports the first wrong one.
         targets: Tensor to return.
     """
     wrong = tf.boolean_mask(labels, ~is_right)[:1]

@@ -97,7 +97,7 @@ class StreamRunner:
     ) -> np.ndarray:
         """Returns an array with the outputs of `model` on the dataset.
 
-        The default of `model` is `self.model`.
+        By default, `model` is the `AdapterModel`.
         """
         streams.check_ends(self._stream.dataset)
         model = self.model if model is None else model
@@ -107,7 +107,7 @@ class StreamRunner:
         return model.predict(features, verbose=verbose)
 
     def answers(self, verbose: str | int = 0) -> list[dict[str, Any]]:
-        """Returns the head's decoded answers, a dict for each text."""
+        """Returns the head's decoded predictions, a dict for each text."""
         return self.model.head.decode(self.outputs(verbose), None)
 
 

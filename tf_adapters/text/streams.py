@@ -39,9 +39,9 @@ class Stream:
     Attributes:
         dataset: `tf.data.Dataset` of batches.
         fields: Names of the text fields.
-        read: Function of an element of the dataset. It returns three values: a
-            list with the string tensor of each field; the labels or `None`; and
-            the weights or `None`.
+        read: Function that takes an element of the dataset. It returns three
+            values: a list with the string tensor of each field; the labels or
+            `None`; and the weights or `None`.
     """
 
     dataset: tf.data.Dataset
@@ -56,7 +56,10 @@ class Stream:
         class_weight: Mapping[Any, float] | None = None,
         across_batches: bool = False,
     ) -> tf.data.Dataset:
-        """Returns a dataset of `(features, targets, weights)` or `(features,)`.
+        """Returns a dataset of token features, one element per batch.
+
+        Its elements are `(features, targets, weights)` or, if `labeled` is
+        false, `(features,)`.
 
         Args:
             head: `Head`.
@@ -100,7 +103,7 @@ def open_dataset(
     text: str | Sequence[str] | None = None,
     label: str | None = None,
 ) -> Stream:
-    """Returns the `Stream` of a dataset.
+    """Checks the elements of a dataset of texts, and returns its `Stream`.
 
     Args:
         dataset: `tf.data.Dataset`, batched or not, of texts, of `(texts,
@@ -189,17 +192,18 @@ def _read_tuple(
 
 
 def _read_texts(*texts: Any) -> tuple[list[Any], None, None]:
-    """Reads an element of a dataset for a head without labels."""
+    """Reads an element of a dataset for a head that trains without labels."""
     return list(texts), None, None
 
 
 def _packed(
     head: "Head", packer: TextPacker, texts: list[Any], length: int | None
 ) -> dict[str, Any]:
-    """Returns the features of a batch of texts or pairs.
+    """Packs a batch of texts or pairs into a dict of features.
 
-    If the head makes vectors, each text of a row is a sequence of its own, and
-    features have the shape `(batch, texts, tokens)`.
+    `length` is the number of tokens to pad to, or `None`. If the head makes
+    vectors, each text of a row is a sequence of its own, and features have the
+    shape `(batch, texts, tokens)`.
     """
     if not head.makes_vectors:
         return packer(*texts, sequence_length=length)

@@ -60,8 +60,8 @@ class TextModel(StoredModel):
             texts.
         preprocessor: `"auto"` (default) to pack texts, a packer, or `None` if
             `fit` and `predict` get only token features.
-        seed: Integer, seed of initial weights, order and dropout. Defaults
-            to 0.
+        seed: Integer that seeds initial weights, the order of texts, and
+            dropout. Defaults to 0.
         adapter_name: Name of the first adapter, see `add_adapter`.
         use_encoder_dropout: See `AdapterModel`.
         windows: Maximum number of windows for texts longer than `max_length`
@@ -126,7 +126,7 @@ class TextModel(StoredModel):
         preprocessor: Packer | PackerLayer | Literal["auto"] | None = "auto",
         seed: int = 0,
     ) -> Self:
-        """Returns the text model of an `AdapterModel`.
+        """Makes a text model from an `AdapterModel`.
 
         Args:
             adapter_model: A model from `adapt`, `fuse`, `compose` or
@@ -171,7 +171,7 @@ class TextModel(StoredModel):
         quantize: str | None = None,
         **options: Any,
     ) -> Self:
-        """Returns a text model of a pretrained encoder.
+        """Makes a text model from a pretrained encoder.
 
         Args:
             preset: Name, folder or address for `load_encoder`: `"minilm"`,
@@ -276,9 +276,9 @@ class TextModel(StoredModel):
 
     @contextlib.contextmanager
     def disabled(self) -> Iterator[Self]:
-        """Predicts and encodes without the adapter within a `with` block.
+        """Disables the active adapter within a `with` block.
 
-        The encoder has its original weights. The active adapter's head is used.
+        The encoder's original weights and the active adapter's head are used.
         """
         with self.adapters.disabled():
             yield self

@@ -38,7 +38,8 @@ def batches_of(
     """Returns a `PyDataset` of batches for training.
 
     Up to `ROWS_AT_ONCE` rows are tokenized immediately. If there are more rows,
-    and the head makes one example of each row, they are tokenized on demand.
+    and the head predicts classes or a number without windows, they are
+    tokenized on demand.
 
     Args:
         head: `Head`.
@@ -58,7 +59,7 @@ def batches_of(
 def split_rows(
     rows: TextRows, held_out: Any, validation_split: float
 ) -> tuple[TextRows, Any]:
-    """Returns the rows for training, and the held-out data or `None`.
+    """Returns the rows for training, and the data for validation or `None`.
 
     `held_out` is the argument `validation_data` of `fit`. As in Keras,
     `validation_split` holds out the last rows.
@@ -86,10 +87,9 @@ def split_rows(
 def check_stream_arguments(
     y: Any, validation_split: float, sample_weight: Any
 ) -> None:
-    """Raises a `UserError` for arguments that no `tf.data.Dataset` allows.
+    """Raises a `UserError` if arguments of `fit` conflict with a dataset.
 
-    They are arguments of `fit`: a dataset holds its own labels and weights, and
-    is not split.
+    A `tf.data.Dataset` holds labels and weights itself, and is not split.
     """
     if y is not None or sample_weight is not None:
         raise UserError(
@@ -110,7 +110,9 @@ def row_weights(
     class_weight: Mapping[Any, float] | None,
     sample_weight: Any,
 ) -> np.ndarray | None:
-    """Returns the weight of each row's loss as an array, or `None`.
+    """Returns an array with the weight of each row's loss.
+
+    Returns `None` if no weights are given.
 
     Raises:
         UserError: If the number of weights differs from the number of rows, a
@@ -137,7 +139,7 @@ def row_weights(
 def weights_by_id(
     head: heads.Head, class_weight: Mapping[Any, float]
 ) -> dict[int | None, float]:
-    """Returns a dict from class id to the weight of the class.
+    """Converts class weights to a dict from class id to weight.
 
     Args:
         head: `Head`.
@@ -163,7 +165,7 @@ def _checked_weights(sample_weight: Any, count: int) -> np.ndarray:
 
 
 class _Validation(keras.callbacks.Callback):
-    """Logs the metrics of held-out texts after each epoch."""
+    """Evaluates held-out texts after each epoch, and logs the metrics."""
 
     def __init__(self, evaluate: Callable[[], dict[str, float]]) -> None:
         super().__init__()
@@ -189,8 +191,8 @@ def with_validation(
 
     Args:
         callbacks: Argument of `fit`.
-        evaluate: Function that returns a dict of values, or `None` if nothing
-            is held out.
+        evaluate: Function that returns a dict of metrics, or `None` if there
+            are no held-out texts.
     """
     given: Any = callbacks or []
     given = list(given) if isinstance(given, list | tuple) else [given]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def vectors_of(
     model: AdapterModel, pooling: TokenPooling | None = None
 ) -> keras.Model:
-    """Returns the Keras model that turns token features into vectors.
+    """Returns the Keras model that computes vectors from token features.
 
     Args:
         model: `AdapterModel`.
@@ -56,7 +56,7 @@ def of_single_texts(vectors: np.ndarray) -> np.ndarray:
 
 
 class TextVectors(keras.Model):
-    """Computes a vector for each text: the pooled output of an adapted encoder.
+    """Computes the pooled token vectors of an adapted encoder, one per text.
 
     Args:
         model: `AdapterModel`.

@@ -18,7 +18,7 @@ _SECONDS = 3.0
 
 
 def huggingface() -> str:
-    """Returns `HF_ENDPOINT` if set, or the address of the Hugging Face Hub."""
+    """Returns the URL of the Hugging Face Hub, or its mirror `HF_ENDPOINT`."""
     return os.environ.get("HF_ENDPOINT", "https://huggingface.co")
 
 

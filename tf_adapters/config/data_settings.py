@@ -28,9 +28,9 @@ class DataConfig:
         test_file: Table to test on. `None` for no test.
         max_length: Largest number of tokens in a text, including special
             tokens.
-        doc_stride: For question answering, a text that is too long is split
-            into overlapping windows. This is the largest number of tokens
-            between the starts of two consecutive windows.
+        doc_stride: Largest number of tokens between the starts of two
+            consecutive windows in question answering. A text that is too long
+            is split into such windows, which overlap.
         windows: Largest number of windows of a text that is longer than
             `max_length`. Windows overlap, and the text's output is the mean or
             the maximum over them, in training too. 1 truncates the text. Only

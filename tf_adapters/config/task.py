@@ -1,7 +1,7 @@
 """Determines a run's task from its settings.
 
-The settings have the task's name, a task file, a table of data, or the names of
-several tasks.
+A task is given by its name, by a task file or by a table of data. Several tasks
+are given by their names.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def with_task_of_file(
     """Makes the settings of the task consistent in one layer of settings.
 
     The task is set by `task`, by `data.task_file` or by `data.file` (a table).
-    If the layer sets one of these, the result overrides all three settings of
-    earlier layers.
+    If the layer sets one of these, the returned layer overrides all three
+    settings of earlier layers.
 
     Args:
         layer: Nested dict of settings.

@@ -82,7 +82,10 @@ class Architecture:
 
     @property
     def projections(self) -> dict[str, str]:
-        """Dict from a projection to Hugging Face's module within a block."""
+        """Dict from our name of a projection to its module at Hugging Face.
+
+        The module's name is relative to the block.
+        """
         modules = {k: self._in_block[path] for k, path in self.layers.items()}
         # `FAMILIES` appends the projection's name to the shared module's.
         own = {name: modules[name].rpartition(".")[0] for name in self.fused}
@@ -90,7 +93,7 @@ class Architecture:
 
     @property
     def norms(self) -> dict[str, str]:
-        """Dict from KerasHub's name of a norm to Hugging Face's module."""
+        """Dict from KerasHub's name of a block's norm to Hugging Face's."""
         return {name: self._in_block[name] for name in _NORMS}
 
     @property

@@ -44,5 +44,5 @@ def name_of(address: str) -> str:
 
 
 def is_address(folder: object) -> bool:
-    """Returns whether a folder is an address on the Hub, not a path."""
+    """Returns whether a folder is given by an `hf://` address, not a path."""
     return str(folder).startswith(SCHEME)

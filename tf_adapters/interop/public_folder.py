@@ -87,7 +87,9 @@ def local_members(folder: str | os.PathLike[str]) -> list[str]:
 
 
 def _public_json(path: Path, replaced: dict[str, str]) -> Path | bytes:
-    """Returns the public content of a JSON file, or its path if unchanged.
+    """Replaces the local paths in the content of a JSON file by names.
+
+    Returns the new content, or the file's path if there is nothing to replace.
 
     Args:
         path: Path of the JSON file.

@@ -60,7 +60,10 @@ def check_sizes(
 
 
 def _parts(method: methods.Method) -> tuple[methods.Method, ...]:
-    """Returns the methods of which a method is composed, or only the method."""
+    """Returns a tuple of the members of a composed method.
+
+    For any other method, the tuple has only the method itself.
+    """
     if isinstance(method, methods.Union):
         return method.parts
     if isinstance(method, methods.MultiTask):

@@ -56,7 +56,7 @@ class StoredAdapter:
 
 
 def find_stored(folder: str | os.PathLike[str]) -> StoredAdapter:
-    """Returns the `StoredAdapter` of a folder.
+    """Finds an adapter folder, and returns its location and format.
 
     Args:
         folder: One of: the path of an adapter folder; the path of the run that

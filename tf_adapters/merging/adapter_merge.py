@@ -34,7 +34,7 @@ WAYS = {
 
 
 class AdapterMerge:
-    """A merge of compatible adapters.
+    """Merges compatible adapters, with any weights.
 
     Args:
         adapters: See `merge_adapters`.
@@ -126,7 +126,7 @@ class AdapterMerge:
         ]
 
     def checked_weights(self, weights: Sequence[float] | None) -> list[float]:
-        """Checks the adapters' weights. For a mean, divides by their sum."""
+        """Checks the merge weights. For a mean, divides them by their sum."""
         number, is_mean = len(self.members), WAYS[self.how]
         if weights is None and is_mean:
             weights = [1.0] * number
@@ -164,14 +164,15 @@ class AdapterMerge:
             mergeable.width_of(member, self.encoder) for member in self.members
         )
         if self.is_lora:
-            # alpha / rank is 1: the factors are already in the weights.
+            # alpha / rank is 1, because the members' weights were already
+            # multiplied by it.
             return dataclasses.replace(method, rank=width, alpha=float(width))
         return dataclasses.replace(method, units=width, reduction_factor=None)
 
     def assign(
         self, model: AdapterModel, weights: Sequence[float] | np.ndarray
     ) -> None:
-        """Merges again with other weights, into a model from `make_model`."""
+        """Merges with other weights, into a model from `make_model`."""
         tensors = {
             **weights_by_slot.to_tensors(self._combined(weights)),
             **weights_by_slot.of_head(self.target.tensors),
@@ -195,7 +196,7 @@ def _index_of(
     head_of: str | Path | AdapterModel | None,
     adapters: Sequence[str | Path | AdapterModel],
 ) -> int:
-    """Returns the index of `head_of` in `adapters`, by default the last."""
+    """Returns the index of `head_of` in `adapters`; if `None`, the last."""
     if head_of is None:
         return len(adapters) - 1
     for index, adapter in enumerate(adapters):

@@ -1,4 +1,4 @@
-"""Reorders the units of an adapter to match another adapter.
+"""Reorders the units of an adapter to match those of another adapter.
 
 The order of a bottleneck's units does not affect its output, and adapters that
 were trained from different starting points have unrelated orders. Each unit is
@@ -42,8 +42,8 @@ def correlations(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Correlates each column of `one` with each column of `other`.
 
     The result has a row for each column of `one`, and a column for each column
-    of `other`. The correlations of a
-    constant column are 0, for example if a unit is never active.
+    of `other`. The correlations of a constant column are 0, for example if a
+    unit is never active.
     """
     one, other = _standardized(one), _standardized(other)
     return one.T @ other / len(one)

@@ -44,5 +44,5 @@ def to_tensors(
 
 
 def of_head(tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Returns the head's weights, a subset of an adapter's dict of weights."""
+    """Returns the entries of an adapter's `tensors` that belong to its head."""
     return {k: v for k, v in tensors.items() if k.startswith("head/")}

@@ -263,7 +263,10 @@ def facts_of(
     shape: methods.EncoderShape,
     architecture: Architecture,
 ) -> dict[str, Any]:
-    """Returns the keys and values that all of AdapterHub's JSON files have."""
+    """Returns the entries that AdapterHub's configurations have in common.
+
+    These are the configurations of an adapter, a head and a fusion.
+    """
     return {
         "hidden_size": shape.width,
         "model_class": f"{architecture.class_name}AdapterModel",

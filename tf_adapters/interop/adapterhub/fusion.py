@@ -228,7 +228,7 @@ def write_fusion(
     shape: methods.EncoderShape,
     architecture: Architecture,
 ) -> None:
-    """Writes a fusion with its members as a setup of AdapterHub.
+    """Writes a fusion and its members to a folder, as a setup of AdapterHub.
 
     Args:
         folder: Path of an existing folder.

@@ -35,7 +35,7 @@ class Place(typing.NamedTuple):
         return f"{self.architecture.prefix}."
 
     def module(self, block: int, name: str) -> str:
-        """Returns the full name of a module in the block with an index."""
+        """Returns the full name of a module, given its name in a block."""
         return f"{self.encoder}{self.architecture.module(block, name)}"
 
     def in_blocks(

@@ -78,7 +78,10 @@ def _bottleneck(
     needs: dict[str, Any] | tuple[()] = (),
     **options: Any,
 ) -> Entry:
-    """Returns the `Entry` of a method with bottlenecks."""
+    """Returns the `Entry` of a method with bottlenecks.
+
+    `rows` and `needs` are added to those that all such methods share.
+    """
     return Entry(
         method,
         (Row("reduction_factor", "units"), _ACTIVATION, _LEAVE_OUT, *rows),

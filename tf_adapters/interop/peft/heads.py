@@ -42,7 +42,7 @@ def read_head(
     tensors: dict[str, np.ndarray],
     architecture: Architecture,
 ) -> heads.HeadForm | None:
-    """Returns the `HeadForm` of a folder's head, or `None`.
+    """Returns the `HeadForm` of a folder's head, or `None` if it has no head.
 
     Args:
         config: Contents of `adapter_config.json`.
@@ -63,7 +63,7 @@ def read_head(
 def without_head(
     tensors: dict[str, np.ndarray], architecture: Architecture, with_head: bool
 ) -> dict[str, np.ndarray]:
-    """Removes a head's tensors if the encoder family's heads have a norm.
+    """Removes the tensors of a head that has a norm.
 
     Heads of tf_adapters have no norm, so they cannot use these tensors.
 

@@ -49,7 +49,6 @@ def ranks_and_alphas(
 ) -> tuple[Callable[[str], Any], Callable[[str], Any]]:
     """Returns two functions that map a module's name to its rank and its alpha.
 
-
     Args:
         config: Dict, the contents of `adapter_config.json`.
         source: Path of the file, for errors.

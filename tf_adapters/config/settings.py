@@ -172,7 +172,7 @@ class MembersConfig:
 
 @dataclasses.dataclass(frozen=True)
 class SearchConfig:
-    """The architecture search of `no_bert`, a method without an encoder.
+    """The search for the best network of `no_bert`, which has no encoder.
 
     Attributes:
         trials: Number of networks to try. The best on validation is used.

@@ -50,8 +50,8 @@ def check_config(config: Any, known_version: int) -> int:
 
     Args:
         config: Parsed content of `adapter_config.json`.
-        known_version: Integer. If the configuration has another version, its
-            entries are not checked.
+        known_version: Format version that this library can read. The entries
+            of a configuration with another version are not checked.
 
     Raises:
         UserError: If there is no version, or if an entry is missing or has the
@@ -88,7 +88,7 @@ def _check_texts(what: str, part: object, *keys: str) -> None:
     """Raises a `UserError` unless an object has strings at the given keys.
 
     The strings must not be longer than `_MAX_LENGTH`. The key `relative` is
-    checked too if it is present. `what` names the object in messages.
+    checked too if it is present. `what` is the object's name in messages.
     """
     if not isinstance(part, dict):
         raise _wrong(what, "objects", part)
@@ -108,8 +108,8 @@ def _check_values(
 ) -> None:
     """Raises a `UserError` if a value is nested too deeply.
 
-    If `are_finite` is true, NaN and infinity in it are errors too. `what` names
-    the value in messages.
+    If `are_finite` is true, NaN and infinity within the value are errors too.
+    `what` is the value's name in messages.
     """
     if depth > _MAX_DEPTH:
         raise UserError(f"`{what}` must be nested less deeply")

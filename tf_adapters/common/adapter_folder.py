@@ -127,13 +127,13 @@ def read_weights(
 
     Args:
         folder: Path of the adapter folder.
-        config: Dict that `read_adapter_config` returned. It has a checksum of
-            the file of tensors, unless the folder was written by an early
-            version. The configuration itself has no checksum, because people
-            edit it.
+        config: Dict that `read_adapter_config` returned. Its entry
+            `weights_sha256` is the checksum of the file with the tensors. Early
+            versions did not write this entry. The configuration itself has no
+            checksum, because people edit it.
 
     Returns:
-        Dict from name to array.
+        Dict from each tensor's name to its array.
 
     Raises:
         AdapterError: If the file is missing, damaged, or not the one that was
@@ -176,7 +176,7 @@ def assign_tensors(
     tensors: dict[str, np.ndarray],
     path: str | Path,
 ) -> None:
-    """Assigns tensors to the variables of the same names.
+    """Assigns to each variable the tensor of the same name.
 
     Args:
         variables: Dict from name to Keras variable.
@@ -196,7 +196,7 @@ def check_tensors(
     tensors: dict[str, np.ndarray],
     path: str | Path,
 ) -> None:
-    """Checks that tensors can be assigned to the variables of the same names.
+    """Checks that each variable can be assigned the tensor of the same name.
 
     Args:
         variables: Dict from name to Keras variable.
@@ -229,7 +229,7 @@ def check_tensors(
 
 
 def check_finite(tensors: dict[str, np.ndarray]) -> None:
-    """Checks that the tensors to save have only finite values.
+    """Checks, before tensors are saved, that all their values are finite.
 
     Args:
         tensors: Dict from name to array.

@@ -12,7 +12,7 @@ from tf_adapters.common.errors import cut
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-# Names of settings in PEFT, `adapters` and KerasHub, and our names for them.
+# Dict from names of settings in PEFT, `adapters` and KerasHub to our names.
 _ELSEWHERE = {
     **dict.fromkeys(("size", "bottleneck_size", "adapter_size"), "units"),
     **dict.fromkeys(("bottleneck_dim", "hidden_dim", "dim", "width"), "units"),
@@ -46,7 +46,7 @@ def check_known(
     """Raises an error if `name` is not one of `known`.
 
     Args:
-        what: Kind of thing that has the name, such as "method".
+        what: What the name stands for, such as "method", for the message.
         name: The name, a value of any type.
         known: Iterable of strings.
         error: Class of the error. Defaults to `UserError`.

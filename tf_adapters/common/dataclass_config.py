@@ -57,9 +57,9 @@ def flatten(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 @functools.cache
 def type_hints(cls: type[Any]) -> dict[str, Any]:
-    """Returns a dict from each field of a class to its type.
+    """Returns a dict from each field's name to its type annotation.
 
-    The dict is cached, because a study needs it often.
+    The dict of each class is cached, because studies need it often.
     """
     return typing.get_type_hints(cls)
 
@@ -114,8 +114,9 @@ def check_fields(
 def check_values(instance: "DataclassInstance") -> None:
     """Raises a `UserError` if a field's value does not have the field's type.
 
-    NumPy numbers are accepted. NaN and infinity are not, because they would
-    spread to all computed values, and adapter folders cannot store them.
+    Only fields for numbers, `bool` or tuples are checked. NumPy numbers are
+    accepted. NaN and infinity are not, because they would spread to all
+    computed values, and adapter folders cannot store them.
     """
     hints = type_hints(type(instance))
     for field in dataclasses.fields(instance):
@@ -136,7 +137,8 @@ def _is_number(value: Any, kind: type[numbers.Real]) -> bool:
     return is_number and math.isfinite(value)
 
 
-# Dict from a type to a function that checks a value. General types come first.
+# Dict from a type to a function that says whether a value has the type. For a
+# union such as `float | int`, the first of these types is checked.
 _KINDS = {
     float: lambda value: _is_number(value, numbers.Real),
     int: lambda value: _is_number(value, numbers.Integral),

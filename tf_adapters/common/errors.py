@@ -79,7 +79,7 @@ class Stopped(RuntimeError):  # noqa: N818
 
 
 def shown(value: object) -> str:
-    """Returns the `repr` of a received value on one line, cut if it is long."""
+    """Returns the `repr` of a value on one line, shortened, for a message."""
     try:
         # The `repr` of arrays and tensors can have several lines.
         return cut(re.sub(r"\s*\n\s*", " ", repr(value)))
@@ -89,9 +89,7 @@ def shown(value: object) -> str:
 
 
 def cut(text: object) -> str:
-    """Returns a received value as a string of at most 200 characters.
-
-    It is used in messages.
+    """Shortens a value's text to at most 200 characters, for a message.
 
     Args:
         text: A string, or another value that is converted with `str`, such as
@@ -104,9 +102,9 @@ def cut(text: object) -> str:
 
 
 def some(names: Sequence[str]) -> str:
-    """Returns the first five names as a string, for a message.
+    """Joins names for a message, such as `"a, b, c, d, e and 3 more"`.
 
-    The string ends with the number of the other names, if there are any.
+    At most five names are listed. Returns `"none"` if there are no names.
     """
     rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
     # Names in a damaged file can have any length.

@@ -1,4 +1,4 @@
-"""Optional packages, the extras of pyproject.toml."""
+"""Helpers for optional packages, the extras of pyproject.toml."""
 
 from collections.abc import Iterator
 import contextlib

@@ -34,6 +34,9 @@ def with_relative_paths(config: dict[str, Any], folder: Path) -> dict[str, Any]:
 def resolve_paths(config: dict[str, Any], folder: Path) -> None:
     """Updates the paths of folders that were moved along with the adapter.
 
+    If the path of the encoder or of a member no longer exists, it is replaced
+    by the path that the entry `relative` gives, if that folder exists.
+
     Args:
         config: Dict with the adapter's configuration. It is changed in place.
         folder: Path of the adapter folder.
@@ -43,7 +46,8 @@ def resolve_paths(config: dict[str, Any], folder: Path) -> None:
         return os.path.normpath(folder.absolute() / path)
 
     encoder = config["encoder"]
-    # The run that trained the adapter also trained this encoder and stores it.
+    # A name that starts with `..` is the relative path of an encoder that the
+    # adapter's run trained and stores.
     if encoder["name"].startswith(".."):
         encoder["name"] = from_here(encoder["name"])
     entries = [(entry, "folder") for entry in config.get("members", [])]

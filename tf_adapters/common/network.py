@@ -18,7 +18,7 @@ _SECONDS = 3.0
 
 
 def huggingface() -> str:
-    """Returns the address of the Hugging Face Hub, or of its mirror."""
+    """Returns the URL of the Hugging Face Hub, or its mirror `HF_ENDPOINT`."""
     return os.environ.get("HF_ENDPOINT", "https://huggingface.co")
 
 
@@ -50,10 +50,10 @@ def answers(*addresses: str) -> bool:
 
 
 def _answers(address: str) -> bool:
-    """Returns whether an address answers a request.
+    """Returns whether an HTTP request to an address is answered.
 
-    A connection alone would not suffice, because a proxy can accept connections
-    and still not forward requests.
+    Opening a connection would not be enough, because a proxy can accept
+    connections without forwarding requests.
     """
     scheme = urllib.parse.urlsplit(address).scheme
     proxies = urllib.request.getproxies()

@@ -1,4 +1,4 @@
-"""The oneDNN setting, which doubles TensorFlow's speed on some processors."""
+"""Enables oneDNN, which doubles TensorFlow's speed on some processors."""
 
 import logging
 import os
@@ -31,7 +31,10 @@ def switch_on() -> None:
 
 
 def _is_on_by_default() -> bool:
-    """Returns whether oneDNN is enabled by default; `True` if unknown."""
+    """Returns whether TensorFlow enables oneDNN by default on this processor.
+
+    Returns `True` if the processor's features are unknown.
+    """
     if not _CPU_INFO.is_file():
         return True
     text = _CPU_INFO.read_text(encoding="utf-8", errors="replace")

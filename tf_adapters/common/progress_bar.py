@@ -7,7 +7,7 @@ from typing import Self
 
 import tqdm
 
-# In seconds. Loops that use this delay show nothing if they end sooner.
+# In seconds. A loop with this delay shows no progress if it ends sooner.
 DELAY = 3.0
 _LINE = "{desc}: {percentage:.0f}%, {n_fmt} of {total_fmt}, {elapsed}"
 _LINE += "<{remaining}, {rate_fmt}{postfix}"
@@ -95,7 +95,7 @@ class TenthLines:
         self._postfix = ", ".join(f"{k}={v}" for k, v in values.items())
 
     def update(self, count: int = 1) -> None:
-        """Adds `count` to the items done; writes a line after each tenth."""
+        """Adds `count` to the items done. Writes a line after each tenth."""
         before, self.n = self.n, self.n + count
         if not self.total or self._tenths(self.n) == self._tenths(before):
             return

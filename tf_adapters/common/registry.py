@@ -1,4 +1,4 @@
-"""Registries: dicts from the names in settings and folders to classes."""
+"""Registries, which map names in settings and adapter folders to classes."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from tf_adapters.common.errors import UserError
 
 
 class Registry(dict[str, type[Any]]):
-    """A dict from registered name to class, such as a method's class.
+    """A dict from a registered name, such as `"houlsby"`, to its class.
 
     Args:
         kind: What messages call a registered class, such as "method".
@@ -54,12 +54,12 @@ class Registry(dict[str, type[Any]]):
         self._names.setdefault(cls, name)
 
     def no_attribute(self, package: str, name: str) -> AttributeError:
-        """Returns the `AttributeError` for an unknown name in a package.
+        """Returns the `AttributeError` for a name that a package does not have.
 
         Args:
             package: Full name of the package.
-            name: Name of the attribute, possibly a registered name instead of
-                a class.
+            name: Name that was looked up in the package. It may be a
+                registered name, such as `"houlsby"`, instead of a class name.
         """
         classes = {cls.__name__: cls for cls in self.values()}
         if name in self:

@@ -1,4 +1,4 @@
-"""Parses YAML files, and strings such as `"a.b=value"`, to nested dicts."""
+"""Parses YAML files and strings such as `"a.b=value"` into nested dicts."""
 
 import dataclasses
 from pathlib import Path

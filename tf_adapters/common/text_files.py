@@ -137,12 +137,13 @@ def _check_depth(text: str) -> None:
 def _unfolded_size(
     node: yaml.Node | None, sizes: dict[int, int | None], depth: int
 ) -> int:
-    """Returns the number of nodes in a YAML node, with aliases expanded.
+    """Counts a YAML node and all nodes within it, with aliases expanded.
 
     Args:
         node: PyYAML node.
-        sizes: Dict from the id of each visited node to its size. It is updated.
-        depth: Depth of the node.
+        sizes: Dict from the id of each visited node to its count, or to `None`
+            while its children are being counted. It is updated.
+        depth: Depth of the node in the document.
 
     Raises:
         UserError: If there are too many nodes, or a node contains itself.

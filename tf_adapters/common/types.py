@@ -1,4 +1,4 @@
-"""Types that annotations of several folders share."""
+"""Types that are used in annotations throughout the package."""
 
 from typing import Any
 

@@ -19,23 +19,28 @@ class DataConfig:
         text: Column of the table with the texts, or two or three columns.
         label: Column of the table with the labels.
         head: `"classification"` if the labels are classes, `"regression"` if
-            they are numbers. The classes are all that occur in `file`.
-            `"sentence_vector"` trains vectors on pairs of texts labeled with a
-            number, and `"sentence_ranking"` on pairs or triples without labels.
+            they are numbers. The classes are the distinct labels in
+            `file`. `"sentence_vector"` trains sentence vectors on pairs of
+            texts labeled with a number, and `"sentence_ranking"` trains them on
+            pairs or triples of texts without labels.
         validation_file: Table to validate on. `None` holds out a tenth of each
             class in `file`, drawn with the seed.
         test_file: Table to test on. `None` for no test.
         max_length: Largest number of tokens in a text, including special
             tokens.
-        doc_stride: Largest number of tokens between the starts of two windows,
-            if a text is too long to search for an answer at once.
+        doc_stride: Largest number of tokens between the starts of two
+            consecutive windows in question answering. A text that is too long
+            is split into such windows, which overlap.
         windows: Largest number of windows of a text that is longer than
             `max_length`. Windows overlap, and the text's output is the mean or
             the maximum over them, in training too. 1 truncates the text. Only
-            for single texts with one class, several labels or a number.
-        window_stride: Number of tokens between the starts of two such windows,
-            at most `max_length` - 2. `None` for three quarters of that.
-        pooling: `"mean"` or `"max"` over the windows' logits or numbers.
+            for tasks that predict a class, several labels or a number for a
+            single text.
+        window_stride: Number of tokens between the starts of two consecutive
+            windows (see `windows`), at most `max_length` - 2. `None` for three
+            quarters of this maximum.
+        pooling: `"mean"` or `"max"`: how the logits or numbers that are
+            predicted for the windows of a text are combined.
         max_train_examples: Number of training examples to draw with the seed,
             or `None` for all.
         train_examples_of: Dict from task to a number that replaces
@@ -88,13 +93,19 @@ class DataConfig:
     eval_languages: tuple[str, ...] = ()
 
     def most_train_examples(self, task: Any) -> Any:
-        """Returns how many training examples a task uses, `None` for all."""
+        """Returns the maximum number of training examples of a task.
+
+        `None` means all examples. `task` is the task's name.
+        """
         own = self.train_examples_of or {}
         return own.get(task, self.max_train_examples)
 
     @property
     def fixed_lengths(self) -> tuple[Any, ...]:
-        """Sorted lengths of fixed batches in tokens, or `()` without them."""
+        """Sorted lengths, in tokens, that fixed batches can have.
+
+        Empty if `batching` is not `"fixed"`.
+        """
         if self.batching != "fixed":
             return ()
         shorter = {n for n in self.length_buckets if n < self.max_length}

@@ -1,6 +1,6 @@
 """Describes each setting, using the docstrings of the settings' classes.
 
-This writes the page of all settings:
+The following command writes the page that lists all settings:
 
     python -m tf_adapters.config.describe > docs/settings.md
 """

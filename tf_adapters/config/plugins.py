@@ -25,7 +25,7 @@ _LOADED = []
 
 
 def plugin_flags() -> list[str]:
-    """Returns command-line flags for a process to import the same plugins."""
+    """Returns `--plugin` flags for the plugins that this process imported."""
     return [f"--plugin={path}" for path in _LOADED]
 
 

@@ -22,8 +22,8 @@ OFFICIAL_CONFIGS = next(
 )
 PRESETS = OFFICIAL_CONFIGS / "methods"
 DEFAULT = "houlsby"
-# The key under which a preset names a module; see `import_method`. It is not a
-# setting.
+# Key in a preset for the module that registers its method; see `import_method`.
+# It is not a setting.
 _MODULE = "module"
 
 
@@ -53,7 +53,7 @@ def preset_name(
 ) -> Any:
     """Returns the name of the method or preset that layers of settings select.
 
-    This is the name in the last layer that has one.
+    The name is taken from the last layer that has one.
 
     Args:
         layers: See `with_preset`.
@@ -67,14 +67,15 @@ def preset_name(
 
 
 def with_name_of_command(layers: Sequence[dict[str, Any]]) -> Any:
-    """Replaces the method's name in a run's settings by the command's preset.
+    """Returns a run's settings, with the preset that the command names.
 
     A run stores the name of its method, and the command can name a preset of
-    the same method. If the command names a preset of another method, the run's
+    the same method. That name then replaces the method's name in the run's
+    settings. If the command names a preset of another method, the run's
     settings are returned unchanged.
 
     Args:
-        layers: Nested dicts: the run's layer, then the layers of the command.
+        layers: Nested dicts: the run's settings, then the command's layers.
     """
     run, name = layers[0], preset_name(layers)
     method = with_method_as_dict(run).get("method", {})
@@ -114,7 +115,8 @@ def complete(method: Any) -> dict[Any, Any]:
             the preset's settings.
 
     Raises:
-        ConfigError: If `method` is not such a dict, or there is no such preset.
+        ConfigError: If `method` is not a dict with a `name`, or no preset has
+            this name.
     """
     if not isinstance(method, dict) or "name" not in method:
         raise ConfigError(
@@ -163,7 +165,7 @@ def preset_names() -> list[str]:
 
 
 def _load(name: Any) -> dict[Any, Any]:
-    # Paths are unknown names, so that no file outside the folder is read.
+    # A path is rejected as a name, so that no file outside the folder is read.
     known = isinstance(name, str) and Path(name).name == name
     if known and os.path.isfile(PRESETS / f"{name}.yaml"):
         return {k: v for k, v in _read(name).items() if k != _MODULE}

@@ -63,9 +63,9 @@ def combine(*layers: Any) -> Config:
 
 
 def build_method(config: Config) -> Config:
-    """Replaces the dict `method` of a configuration with a method object.
+    """Creates the method object of a configuration that `combine` returned.
 
-    `combine` returns such a configuration.
+    Returns a copy in which `method` is this object instead of a dict.
 
     Raises:
         ConfigError: If a setting of the method is unknown or invalid.
@@ -163,7 +163,7 @@ def load_config(path: str | Path) -> Config:
 
 
 def load_saved(path: str | Path) -> dict[str, Any]:
-    """Reads a file that `save_config` wrote, and returns nested dicts."""
+    """Reads the settings that `save_config` wrote, as nested dicts."""
     values = load_yaml(path)
     # Older runs stored where tokens were cached and where batches were made.
     # These settings do not change results.
@@ -196,7 +196,7 @@ def _sibling_encoder(path: str | Path) -> str:
 
 
 def to_dict(config: Config) -> dict[str, Any]:
-    """Returns a configuration as nested dicts of plain values."""
+    """Returns a configuration as nested dicts of values that YAML can store."""
     from tf_adapters import methods
 
     values = dataclasses.asdict(dataclasses.replace(config, method=None))

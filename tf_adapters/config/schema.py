@@ -1,6 +1,6 @@
-"""The settings as a JSON schema, for editors that complete YAML.
+"""Converts the settings to a JSON schema, for editors that complete YAML.
 
-This writes the schema:
+The following command writes the schema:
 
     python -m tf_adapters.config.schema > docs/settings.schema.json
 """

@@ -30,9 +30,9 @@ class TrainConfig:
         steps_per_loop: Number of steps that the device runs in one call.
             Between two calls the host checks losses, validates and writes
             checkpoints. Use many on TPUs.
-        accumulation_steps: Number of parts into which each batch is split.
-            They are computed one after the other, for batches that do not fit
-            into memory.
+        accumulation_steps: Number of micro-batches into which each batch is
+            split (gradient accumulation). They are computed one after the
+            other, for batches that do not fit into memory.
         remat: Whether a block's activations are computed again in the backward
             pass instead of stored. This takes less memory and more time, and
             gives the same gradients.
@@ -69,10 +69,12 @@ class TrainConfig:
             training.
         checkpoint_seconds: Shortest time between two checkpoints, in seconds.
             A stopped run resumes from the latest.
-        adapter_drop: Smallest and largest number of first blocks without
-            adapters in a step, such as `[0, 5]`; each step draws one (Rueckle
-            et al. 2021, "robust AdapterDrop"). The backward pass ends at the
-            first block that trains. `[]` for none.
+        adapter_drop: Smallest and largest number of blocks whose adapters are
+            disabled in a training step, such as `[0, 5]`. Each step draws a
+            number in this range, and disables the adapters of that many blocks,
+            counted from the first (Rueckle et al. 2021, "robust AdapterDrop").
+            The backward pass ends at the first block that trains. `[]` for
+            none.
         cache_frozen_blocks: Type in which to cache the output of the encoder's
             first blocks, if nothing in them is trained or random. Later passes
             then skip these blocks. `"float32"` is exact, `"float16"` and
@@ -141,8 +143,8 @@ class PretrainConfig:
         batch_size: Number of texts in a step.
         whole_words: Whether to mask whole words instead of single tokens.
         adapters_only: Whether to train only the weights that the method adds to
-            the encoder. Norms and the checkpoint's own head for masked tokens,
-            which it must have, stay frozen (He et al. 2021, section 3.1).
+            the encoder. The norms and the masked language modeling head, which
+            the checkpoint must have, stay frozen (He et al. 2021, section 3.1).
     """
 
     steps: int = 0
@@ -154,7 +156,9 @@ class PretrainConfig:
 
 @dataclasses.dataclass(frozen=True)
 class MembersConfig:
-    """The single-task adapters that fusion trains first if none are given.
+    """The single-task adapters that a fusion combines.
+
+    If no trained adapters are given, the run trains these adapters first.
 
     Attributes:
         tasks: Names of tasks. An adapter is trained for each.
@@ -168,7 +172,7 @@ class MembersConfig:
 
 @dataclasses.dataclass(frozen=True)
 class SearchConfig:
-    """The search of method `no_bert` for a network without an encoder.
+    """The search for the best network of `no_bert`, which has no encoder.
 
     Attributes:
         trials: Number of networks to try. The best on validation is used.
@@ -196,8 +200,8 @@ class Config:
             are refused. An adapter can be trained without quantization and
             evaluated with it.
         method: A method; see `tf_adapters.methods`.
-        seed: Seed of samples, initial weights, order and dropout, at most
-            4,294,967,295.
+        seed: Random seed for the choice and order of examples, the initial
+            weights and dropout, at most 4,294,967,295.
         distribution_strategy: `"one_device"`, `"mirrored"`,
             `"multi_worker_mirrored"` or `"tpu"`; see `make_strategy`.
         tpu: Name or address of the TPU, for `"tpu"`.

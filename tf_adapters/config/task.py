@@ -1,4 +1,8 @@
-"""Settings of the task: a name, a task file, a table, or several tasks."""
+"""Determines a run's task from its settings.
+
+A task is given by its name, by a task file or by a table of data. Several tasks
+are given by their names.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +25,20 @@ if TYPE_CHECKING:
 def with_task_of_file(
     layer: dict[str, Any], earlier: dict[str, Any]
 ) -> dict[str, Any]:
-    """Makes task, task file and table consistent in a layer of settings.
+    """Makes the settings of the task consistent in one layer of settings.
 
-    If a layer sets one of the three, it overrides all three of earlier layers.
+    The task is set by `task`, by `data.task_file` or by `data.file` (a table).
+    If the layer sets one of these, the returned layer overrides all three
+    settings of earlier layers.
 
     Args:
-        layer: Nested dict.
+        layer: Nested dict of settings.
         earlier: Nested dict, all earlier layers combined.
 
     Raises:
-        ConfigError: If a layer has two tasks, or settings of a task instead of
-            a name. A later name would silently replace such settings.
+        ConfigError: If the layer sets two tasks, or if `task` is a mapping of
+            settings instead of a name. A name in a later layer would silently
+            replace such a mapping.
     """
     if not isinstance(layer.get("task"), str | None):
         raise ConfigError(
@@ -65,10 +72,11 @@ def _named(
     """Sets `task` in a layer of settings that has a task file or a table.
 
     Args:
-        layer: Nested dict.
-        what: The setting that defines the task, for errors.
+        layer: Nested dict of settings.
+        what: Name and value of the setting that defines the task, for errors.
         name: Name of the task.
-        other: Key in `data` of the alternative setting, which becomes `None`.
+        other: `"file"` or `"task_file"`: the setting in `data` that does not
+            define the task. It is set to `None`.
     """
     if layer.get("task", name) != name:
         raise ConfigError(
@@ -79,10 +87,11 @@ def _named(
 
 
 def with_last_file(layers: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Removes every task file except the last from layers of settings.
+    """Keeps only the last task file that layers of settings name.
 
-    Earlier files may no longer exist: a run's configuration has the original
-    path, and the command line can have a new path.
+    In earlier layers, `data.task_file` is set to `None`. Earlier files may no
+    longer exist: a run's configuration has the original path, and the command
+    line can have a new path.
     """
     layers = list(layers)
     naming = [
@@ -101,7 +110,8 @@ def with_name_of_tasks(merged: dict[str, Any]) -> dict[str, Any]:
     """Sets `task` to `"a+b"` in the settings of a run of several tasks.
 
     Args:
-        merged: Nested dict, all layers combined.
+        merged: Nested dict of settings, combined from the preset, the
+            configuration file and the flags.
 
     Raises:
         ConfigError: If the method and the tasks do not match, or both one task
@@ -155,9 +165,10 @@ def declared_task(config: Config, check_files: bool = False) -> Any:
 
 
 def _selected_by(task: Any, metric: Any) -> Any:
-    """Makes `metric`, which selects the best weights, a task's first metric.
+    """Returns a copy of a task that has `metric` as its first metric.
 
-    Returns the task unchanged if `metric` is `None`.
+    The first metric selects the best weights. If `metric` is `None`, the task
+    is returned unchanged.
     """
     if metric is None:
         return task
@@ -171,7 +182,7 @@ def _selected_by(task: Any, metric: Any) -> Any:
 
 
 def by_task(config: Config) -> dict[Any, Config]:
-    """Returns a dict from each task's name to a `Config` of only that task."""
+    """Returns a dict from each task's name to a `Config` for this task only."""
     method = config.method
     if isinstance(method, dict):  # Not built yet.
         names = method.get("tasks")

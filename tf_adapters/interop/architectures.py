@@ -1,4 +1,4 @@
-"""Hugging Face's names of the modules of each encoder family."""
+"""The names that Hugging Face gives the modules of each encoder family."""
 
 import dataclasses
 import functools
@@ -39,8 +39,8 @@ class Architecture:
         class_name: Prefix of the family's class names, such as `"Bert"`.
         slots: Dict from our name of a slot to the module within a block that
             holds AdapterHub's adapters.
-        prefix_tuning: Two of AdapterHub's names: the module of prefixes within
-            a block, and the prefix itself.
+        prefix_tuning: A tuple of two of AdapterHub's names: the module within a
+            block that holds prefixes, and the prefix in that module.
         pooler_in_head: Whether the pooler belongs to the classifier instead of
             the encoder.
         in_adapterhub: Whether folders of the `adapters` library can be read
@@ -77,12 +77,15 @@ class Architecture:
 
     @property
     def prefix(self) -> str:
-        """Name of the encoder module in a model with a head."""
+        """Name of the encoder in a model with a head, such as `"bert"`."""
         return FAMILIES[self.model_type].prefix.removesuffix(".")
 
     @property
     def projections(self) -> dict[str, str]:
-        """Dict from our name of a projection to its module within a block."""
+        """Dict from our name of a projection to its module at Hugging Face.
+
+        The module's name is relative to the block.
+        """
         modules = {k: self._in_block[path] for k, path in self.layers.items()}
         # `FAMILIES` appends the projection's name to the shared module's.
         own = {name: modules[name].rpartition(".")[0] for name in self.fused}
@@ -90,7 +93,7 @@ class Architecture:
 
     @property
     def norms(self) -> dict[str, str]:
-        """Dict from KerasHub's name of a block's norm to the norm's module."""
+        """Dict from KerasHub's name of a block's norm to Hugging Face's."""
         return {name: self._in_block[name] for name in _NORMS}
 
     @property
@@ -105,30 +108,37 @@ class Architecture:
 
     @property
     def _query(self) -> tuple[str, str]:
-        """KerasHub's path and Hugging Face's module of a query projection.
+        """Path of the query projection in KerasHub, and in Hugging Face.
 
-        Both contain `{}` for the number of the block.
+        Both contain `{}` for the index of the block.
         """
         modules = FAMILIES[self.model_type].modules.items()
         return next(m for m in modules if m[0].endswith(self.layers["query"]))
 
     @functools.cached_property
     def _in_block(self) -> dict[str, str]:
-        """Dict from KerasHub's path of a layer in a block to Hugging Face's."""
+        """Dict from KerasHub's path of a layer to Hugging Face's module.
+
+        Both are relative to the block.
+        """
         return {
             path.partition("_{}/")[2]: module.partition(".{}.")[2]
             for path, module in FAMILIES[self.model_type].modules.items()
         }
 
     def module(self, block: int, name: str) -> str:
-        """Returns the full name of a block's module, without `prefix`."""
+        """Returns Hugging Face's name of a module in a block.
+
+        The name begins with `blocks`, and does not include `prefix`.
+        """
         return f"{self.blocks}.{block}.{name}"
 
     def peft_module(self, projection: str) -> str:
-        """Returns the suffix by which PEFT finds a projection's modules.
+        """Returns the name by which PEFT finds a projection in every block.
 
-        It is the last part of the module's name, or the whole name within the
-        block if several modules share that part, such as `dense`.
+        It is the last part of the module's name, such as `query`. If several
+        modules share the last part, such as `dense`, it is the whole name
+        within the block.
         """
         name = self.projections[projection]
         last = name.rpartition(".")[2]
@@ -209,7 +219,7 @@ def check_in_adapterhub(architecture: Architecture) -> None:
 
 
 def check_not_fused(architecture: Architecture, kind: str) -> None:
-    """Raises an error if PEFT's kind of adapter needs separate projections.
+    """Raises an error if a PEFT adapter cannot be attached to shared modules.
 
     Args:
         architecture: `Architecture`.
@@ -228,9 +238,9 @@ def check_not_fused(architecture: Architecture, kind: str) -> None:
 
 
 def check_head(architecture: Architecture) -> None:
-    """Raises an `AdapterError` if the family's heads have a norm.
+    """Raises an `AdapterError` if an encoder family's heads are unsupported.
 
-    These are the heads in `transformers`. Heads of tf_adapters have no norm.
+    Some families' heads in `transformers` have a norm. Our heads have none.
     """
     if architecture.has_norm_in_head:
         raise AdapterError(
@@ -243,7 +253,10 @@ def check_head(architecture: Architecture) -> None:
 def check_model_type(
     found: object, architecture: Architecture, source: Path
 ) -> None:
-    """Raises an `AdapterError` if a folder is for another kind of encoder."""
+    """Raises an `AdapterError` if a folder is for another kind of encoder.
+
+    `found` is the `model_type` in the folder's configuration.
+    """
     if found != architecture.model_type:
         raise AdapterError(
             f"{source} is an adapter for encoders of model_type "
@@ -257,12 +270,12 @@ def check_encoder(
     architecture: Architecture,
     source: Path,
 ) -> None:
-    """Raises an `AdapterError` unless a configuration fits the encoder.
+    """Raises an `AdapterError` if an adapter does not fit the encoder.
 
-    Compares the model type and the width in an AdapterHub configuration.
+    Compares the `model_type` and the width.
 
     Args:
-        config: Dict with the top-level keys of a configuration.
+        config: Contents of one of AdapterHub's JSON files.
         shape: `EncoderShape`.
         architecture: `Architecture`.
         source: Path, for errors.

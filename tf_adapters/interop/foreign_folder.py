@@ -145,7 +145,7 @@ def write_folder(
     if folder.exists():
         raise AdapterError(f"{folder} exists. Give a folder that does not.")
     config, tensors = _without(config.get("left_out"), config, tensors)
-    # In a setup, a fusion's members leave out the same blocks as the fusion.
+    # In AdapterHub's format, members leave out the same blocks as the fusion.
     blocks = config["method"].get("leave_out")
     members = [(name, *_without(blocks, *member)) for name, *member in members]
     arguments = _facts(encoder)
@@ -181,10 +181,10 @@ def _without(
     config: dict[str, Any],
     tensors: dict[str, np.ndarray],
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Removes some blocks from an adapter's configuration and tensors.
+    """Removes blocks that are left out from a configuration and its tensors.
 
     Args:
-        blocks: Numbers of the blocks to drop, or `None`.
+        blocks: Indices of the blocks to remove, or `None`.
         config: Contents of our `adapter_config.json`.
         tensors: Dict from our tensor names to arrays.
 

@@ -46,9 +46,9 @@ def read_format(
         folder: Path.
 
     Returns:
-        A tuple of two: `"adapterhub"`, `"peft"`, or `"tf_adapters"` for any
-        other folder; and the parsed dict, or `None` if the file is missing or
-        damaged.
+        A tuple of two. The format is `"adapterhub"`, `"peft"`, or, for any
+        other folder, `"tf_adapters"`. The contents are a dict, or `None` if the
+        file is missing or damaged.
     """
     path = json_file(folder)
     try:

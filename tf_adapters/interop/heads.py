@@ -26,11 +26,12 @@ class HeadForm:
     Attributes:
         kind: `"text"` classifies or scores a text, `"words"` each token,
             `"span"` finds a start and an end, `"choice"` scores each choice.
-        reads: `"first_token"` or `"pooled_output"`. Used by the kinds `"text"`
-            and `"choice"`.
+        reads: Encoder output that the head takes as its input:
+            `"first_token"` or `"pooled_output"`. Used by the kinds `"text"` and
+            `"choice"`.
         hidden_layer: See `TextHead`.
-        modules: Names of modules: the output layer's, then the hidden layer's
-            if there is one.
+        modules: The other library's names of the output layer and, if there is
+            one, of the hidden layer.
     """
 
     kind: str
@@ -59,7 +60,7 @@ class HeadForm:
         Args:
             labels: Class names. Exactly one means regression, unless
                 `is_multilabel`.
-            is_multilabel: Whether a text can have any number of classes.
+            is_multilabel: Whether the head is for multi-label classification.
         """
         hidden = {"hidden_layer": self.hidden_layer}
         if self.kind == "span":
@@ -83,7 +84,8 @@ _KINDS = {
     "span": "span",
     "choice": "choice",
 }
-# Ends of Hugging Face's class names. They begin with the architecture's name.
+# Dict from a kind of head to the end of the class's name in `transformers`. The
+# name begins with the architecture's `class_name`.
 CLASSES = {
     "text": "ForSequenceClassification",
     "words": "ForTokenClassification",
@@ -114,11 +116,11 @@ def form_of(config: dict[str, Any]) -> HeadForm:
 
 
 def huggingface_form(kind: str, architecture: "Architecture") -> HeadForm:
-    """Returns the `HeadForm` of one of Hugging Face's own classes.
+    """Returns the `HeadForm` of a head that `transformers` defines.
 
     Args:
         kind: See `HeadForm`.
-        architecture: `Architecture`.
+        architecture: `Architecture` of the encoder.
     """
     if kind == "words":
         return HeadForm(kind)

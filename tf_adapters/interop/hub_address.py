@@ -11,8 +11,8 @@ def parse_address(address: str) -> tuple[str, str | None]:
     """Splits `hf://owner/name@revision` into repository and revision.
 
     Args:
-        address: Text. Without `@revision` the revision is `None`, which means
-            the newest.
+        address: String. If it has no `@revision`, the revision is `None`, which
+            means the newest.
 
     Raises:
         AdapterError: If the text is not such an address.
@@ -30,9 +30,13 @@ def parse_address(address: str) -> tuple[str, str | None]:
 
 
 def name_of(address: str) -> str:
-    """Returns the name of an adapter at an address, `owner/name@revision`.
+    """Returns the name for an adapter from the Hub: `owner/name@revision`.
 
-    Dots become underscores: names in AdapterHub's folders have no dots.
+    Dots become underscores, because AdapterHub does not allow dots in names.
+    Slashes in the revision become hyphens.
+
+    Args:
+        address: See `parse_address`.
     """
     repository, revision = parse_address(address)
     at = f"@{revision.replace('/', '-')}" if revision else ""
@@ -40,5 +44,5 @@ def name_of(address: str) -> str:
 
 
 def is_address(folder: object) -> bool:
-    """Returns whether a folder is an address on the Hub, not a path."""
+    """Returns whether a folder is given by an `hf://` address, not a path."""
     return str(folder).startswith(SCHEME)

@@ -24,8 +24,9 @@ class Listed:
         task: Name of the task, or "-".
         method: Name of the method in the folder's format.
         size: Size of the files with tensors, in bytes.
-        encoder: Name of the encoder, or its type.
-        metrics: Text, or "-" if none are stored.
+        encoder: Name of the encoder, or its type, or "-".
+        metrics: Metrics as text, such as "accuracy 0.91", or "-" if none are
+            stored.
     """
 
     folder: Path

@@ -36,7 +36,7 @@ def read_head(
     The configuration lacks `layer_norm_epsilon`, which `tied` adds.
 
     Args:
-        inner: Value of `config` in `head_config.json`.
+        inner: Value of `config` in AdapterHub's `head_config.json`.
         start: Prefix of AdapterHub's tensor names.
 
     Raises:
@@ -74,10 +74,12 @@ def tied(
     tensors: dict[str, np.ndarray],
     encoder: Encoder,
 ) -> tuple[dict[str, Any] | None, dict[str, np.ndarray]]:
-    """Replaces a masked-token head's last matrix by the encoder's embedding.
+    """Ties a masked language modeling head to the encoder's token embedding.
 
-    The matrix is removed from the tensors, and the encoder's epsilon is added
-    to the configuration. Any other head is returned unchanged.
+    AdapterHub stores the embedding as the head's last matrix. It is removed
+    from the tensors, because our head uses the encoder's embedding. The
+    encoder's `layer_norm_epsilon` is added to the configuration. If the head is
+    of another kind, config and tensors are returned unchanged.
 
     Args:
         config: Our head's configuration, or `None`.
@@ -105,7 +107,10 @@ def tied(
 def untied(
     config: dict[str, Any], tensors: dict[str, np.ndarray], encoder: Encoder
 ) -> dict[str, np.ndarray]:
-    """Adds the token embedding to a head's tensors, as AdapterHub stores it.
+    """Adds the encoder's token embedding to a masked language modeling head.
+
+    AdapterHub stores a copy of the embedding with each such head. Returns a new
+    dict of tensors.
 
     Raises:
         AdapterError: If the epsilon of the head's norm differs from the
@@ -125,7 +130,16 @@ def untied(
 def write_head(
     config: dict[str, Any], start: str
 ) -> tuple[dict[str, Any], list[TensorName]]:
-    """Returns a head's `config` in `head_config.json`, and `TensorName`s."""
+    """Converts a masked language modeling head to AdapterHub's format.
+
+    Args:
+        config: Our head's configuration.
+        start: Prefix of AdapterHub's tensor names.
+
+    Returns:
+        A tuple of two: the value of `config` in `head_config.json`, and the
+        head's `TensorName`s.
+    """
     inner = {
         **_PLAIN,
         "activation_function": keys.NON_LINEARITIES[config["activation"]],

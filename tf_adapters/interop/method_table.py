@@ -32,7 +32,7 @@ def _nothing(
 
 
 class Row(typing.NamedTuple):
-    """Keys of another library, and our settings with the same meaning.
+    """Configuration keys of another library, and our equivalent settings.
 
     Attributes:
         theirs: Their keys, separated by spaces.
@@ -83,13 +83,13 @@ class Entry:
 
     Attributes:
         method: Our class.
-        rows: Tuple of `Row`.
+        rows: A `Row` for each setting of the method.
         tensor_names: Function that returns the method's `TensorName`s. Its
             arguments depend on the other library.
         defaults: Dict with the values of keys that a file may lack. All of
             these keys are written.
-        where: Dict from key to value. Only a configuration with these values
-            describes this method.
+        where: Dict from their key to a value. Only a configuration with these
+            values describes this method.
         needs: Dict from their key to the values that this method supports.
         ignored: Names of their keys that have no effect on the outputs.
         fixed: Dict from our setting to the only value that their format
@@ -111,7 +111,7 @@ class Entry:
     hint: str = ""
 
     def fits(self, config: dict[str, Any]) -> bool:
-        """Returns whether a configuration describes this method."""
+        """Returns whether another library's configuration fits this method."""
         config = {**self.defaults, **config}
         return all(config[key] == value for key, value in self.where.items())
 
@@ -168,9 +168,10 @@ class Entry:
 
 
 def _by_name(names: str, values: Any) -> dict[str, Any]:
-    """Returns a dict from names to values.
+    """Returns a dict from each name in `names` to its value.
 
-    `names` are separated by spaces. If there are several, `values` is a tuple.
+    `names` is a string with names separated by spaces. `values` is the value of
+    a single name, or a tuple if there are several names.
     """
     keys = names.split()
     values = (values,) if len(keys) == 1 else values

@@ -38,7 +38,7 @@ _FILES = {
     "pytorch_model_adapter_fusion.bin",
     "pytorch_model_head.bin",
 }
-# Keys under which other libraries store an id on the Hub, or a path.
+# Keys under which other libraries store a path, or an id on the Hub.
 _IDS = {"base_model_name_or_path", "model_name", "tokenizer_name_or_path"}
 # Values under these keys are plain text, even if they look like paths.
 _TEXTS = {"id2label", "labels", "prompt_tuning_init_text"}
@@ -87,7 +87,9 @@ def local_members(folder: str | os.PathLike[str]) -> list[str]:
 
 
 def _public_json(path: Path, replaced: dict[str, str]) -> Path | bytes:
-    """Returns a configuration's new content, or its path if unchanged.
+    """Replaces the local paths in the content of a JSON file by names.
+
+    Returns the new content, or the file's path if there is nothing to replace.
 
     Args:
         path: Path of the JSON file.
@@ -107,7 +109,8 @@ def _without_places(
 ) -> dict[str, Any]:
     """Replaces the paths of the encoder and of members by their names.
 
-    Each replacement is added to `replaced`, a dict from path to name.
+    Configurations of other libraries are returned unchanged. Each replacement
+    is added to `replaced`, a dict from path to name.
     """
     if "format_version" not in config:
         return config
@@ -127,9 +130,10 @@ def _without_places(
 
 
 def _public(value: Any, key: str, replaced: dict[str, str]) -> Any:
-    """Replaces the paths in the value of `key` in a configuration, recursively.
+    """Replaces local paths in a value from a configuration, recursively.
 
-    Each replacement is added to `replaced`, a dict from path to name.
+    `key` is the key under which the value is stored. Each replacement is added
+    to `replaced`, a dict from path to name.
     """
     if key in _TEXTS:
         return value

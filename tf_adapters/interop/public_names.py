@@ -24,7 +24,7 @@ def hub_id(encoder_name: str) -> str | None:
 
 
 def public_name(name: str) -> str:
-    """Returns the last part of a path. Names and addresses are unchanged.
+    """Returns a path's last part. Returns names and addresses unchanged.
 
     Args:
         name: A path, a name without slashes, or an address like
@@ -36,7 +36,7 @@ def public_name(name: str) -> str:
 
 
 def public_id(name: str) -> str:
-    """Returns the last part of a path. Ids on the Hub are unchanged.
+    """Returns a path's last part. Returns ids on the Hub unchanged.
 
     Args:
         name: An encoder's name in another library's configuration.

@@ -14,8 +14,8 @@ from tf_adapters.methods.support import bottleneck_slots
 if TYPE_CHECKING:
     import numpy as np
 
-# A size above this is accepted only if a stored tensor has it. Smaller sizes
-# need no tensor, because a method may have settings without tensors.
+# If the settings imply a larger size, a stored tensor must have this size. This
+# is not required of smaller sizes, because not every setting has a tensor.
 _MAX_WITHOUT_TENSOR = 10_000
 
 
@@ -60,7 +60,10 @@ def check_sizes(
 
 
 def _parts(method: methods.Method) -> tuple[methods.Method, ...]:
-    """Returns the members of a composed method, or the method itself."""
+    """Returns a tuple of the members of a composed method.
+
+    For any other method, the tuple has only the method itself.
+    """
     if isinstance(method, methods.Union):
         return method.parts
     if isinstance(method, methods.MultiTask):
@@ -71,7 +74,8 @@ def _parts(method: methods.Method) -> tuple[methods.Method, ...]:
 def _sizes(method: methods.Method, width: int) -> list[tuple[str, int, int]]:
     """Returns the sizes that a method's settings imply for its tensors.
 
-    Each is a triple of a pattern of tensor names, an axis, and its length.
+    Each item is a triple: a regular expression for the tensors' names, an axis,
+    and the length of the axis. `width` is the width of the encoder.
     """
     if isinstance(method, methods.LoRA):
         return [

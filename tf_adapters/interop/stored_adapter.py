@@ -34,7 +34,7 @@ class StoredAdapter:
 
     @property
     def address(self) -> str | None:
-        """The folder's `hf://` address as text, or `None`."""
+        """The folder's `hf://` address, or `None` if the user gave a path."""
         is_remote = hub_address.is_address(self.source)
         return str(self.source) if is_remote else None
 
@@ -56,7 +56,7 @@ class StoredAdapter:
 
 
 def find_stored(folder: str | os.PathLike[str]) -> StoredAdapter:
-    """Returns the `StoredAdapter` of a folder.
+    """Finds an adapter folder, and returns its location and format.
 
     Args:
         folder: One of: the path of an adapter folder; the path of the run that

@@ -46,7 +46,10 @@ class TensorName:
         )
 
     def to_ours(self, tensor: np.ndarray) -> np.ndarray | None:
-        """Converts another library's tensor; `None` if the shape is wrong."""
+        """Converts the other library's tensor to our layout.
+
+        Returns `None` if the tensor's shape does not suit the layout.
+        """
         if self.layout == "transposed":
             return tensor.T if tensor.ndim == 2 else None
         if self.layout == "flat":
@@ -74,8 +77,8 @@ def linear(ours: str, theirs: str) -> list[TensorName]:
 
     Args:
         ours: Prefix of our names.
-        theirs: The module's name in PyTorch, or "" for tensors of the module
-            itself.
+        theirs: The layer's name in PyTorch, or `""` if the tensors' names do
+            not include it.
     """
     start = f"{theirs}." if theirs else ""
     return [
@@ -152,7 +155,7 @@ def check_stored(
     """Raises an `AdapterError` if a tensor has no name in another library.
 
     Args:
-        names: List of `TensorName`.
+        names: List with a `TensorName` for each tensor that has one.
         tensors: Dict from our names to arrays.
         library: Name of the other library, for the error.
     """
@@ -171,8 +174,9 @@ def to_theirs(
     """Converts our tensors to a dict from another library's names to arrays.
 
     Args:
-        names: List of `TensorName` to convert.
-        tensors: Dict from our names to arrays. Other names are ignored.
+        names: List with a `TensorName` for each tensor to convert.
+        tensors: Dict from our names to arrays. Tensors that are not in `names`
+            are ignored.
     """
     return {
         theirs: np.ascontiguousarray(name.to_theirs(tensors[name.ours]))

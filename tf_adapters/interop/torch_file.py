@@ -3,8 +3,8 @@
 Such a file is a zip archive. `<stem>/data.pkl` is a pickle with the names of
 the tensors and their positions in `<stem>/data/<number>`, which have raw
 little-endian numbers. Files that would need far more memory than their size
-are rejected: those with compressed or overlapping parts, or with tensors that
-are together much larger than the stored numbers.
+are rejected: those in which the parts of the archive are compressed or overlap,
+or in which the tensors together are much larger than the stored numbers.
 """
 
 from collections.abc import Iterable
@@ -90,7 +90,7 @@ def _name_of_pickle(archive: zipfile.ZipFile) -> str:
 def _check_archive(archive: zipfile.ZipFile) -> None:
     """Raises an error if reading the archive could take too much memory.
 
-    Its parts must be uncompressed, and must not overlap.
+    The files in the archive must be uncompressed, and must not overlap.
     """
     parts = sorted(archive.infolist(), key=lambda part: part.header_offset)
     if any(part.compress_type for part in parts):
@@ -120,11 +120,13 @@ def _check_view(view: torch_pickle.View) -> None:
 
 
 def _check_total(views: Iterable[torch_pickle.View], stored: int) -> None:
-    """Raises an error if too many tensors share the same numbers.
+    """Raises an error if the tensors would be much larger than the file.
+
+    Several tensors can share the same stored numbers.
 
     Args:
-        views: Iterable of `View`.
-        stored: Size of the file's numbers, in bytes.
+        views: Iterable with a `View` for each tensor.
+        stored: Total size of the stored numbers, in bytes.
     """
     total = sum(
         math.prod(view.size) * _DTYPES[view.storage.kind].itemsize
@@ -137,7 +139,7 @@ def _check_total(views: Iterable[torch_pickle.View], stored: int) -> None:
 
 
 def _array(view: torch_pickle.View, data: bytes) -> np.ndarray:
-    """Returns a tensor as an array: a copy of its part of a storage."""
+    """Copies a tensor from the bytes of its storage to a new array."""
     (kind, _, count), offset, size, stride = view
     numbers = np.frombuffer(data, _DTYPES[kind], count)
     steps = [step * numbers.itemsize for step in stride]

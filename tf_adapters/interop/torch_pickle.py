@@ -18,7 +18,7 @@ _MAX_BYTES = 2_000_000
 
 
 class PickleError(Exception):
-    """Raised if a pickle is not a list of tensors. The message says why."""
+    """Raised if a pickle is not a dict of tensors. The message says why."""
 
 
 class Storage(typing.NamedTuple):
@@ -27,7 +27,7 @@ class Storage(typing.NamedTuple):
     Attributes:
         kind: Name of PyTorch's class, `"FloatStorage"` for example.
         key: Name of the file in the archive.
-        count: How many numbers there are.
+        count: How many numbers the file has.
     """
 
     kind: str
@@ -204,9 +204,10 @@ class _Machine:
 
 
 def _call(name: object, arguments: object) -> View | dict[str, View]:
-    """Returns what a function call in a pickle makes: a dict or a `View`.
+    """Emulates a function call in a pickle, without running the function.
 
-    Only these two functions are supported. The call itself is not run.
+    Supports two functions: `OrderedDict()`, for which it returns an empty dict,
+    and PyTorch's function that makes a tensor, for which it returns a `View`.
     """
     if not isinstance(arguments, tuple):
         raise PickleError("its arguments of a function are not a tuple")
@@ -233,6 +234,9 @@ def _check_numbers(numbers: Any) -> None:
 
 
 def _shown(module: str, name: str) -> str:
-    """Returns a name for an error, or "something" if it is not a valid one."""
+    """Returns `module.name` for an error message.
+
+    If this is not a valid name, returns "something".
+    """
     text = f"{module}.{name}"
     return f"`{text}`" if re.fullmatch(r"[\w.]{1,100}", text) else "something"

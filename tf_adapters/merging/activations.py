@@ -23,7 +23,9 @@ _ROWS_AT_ONCE = 64
 
 
 class UnitsProbe(Slot):
-    """Wraps a `BottleneckSlot`; also returns its activations, as `units`.
+    """Wraps a `BottleneckSlot` to also return the activations of its units.
+
+    The second return value of `call` is a dict with the key `"units"`.
 
     Args:
         slot: Built `BottleneckSlot`.
@@ -58,7 +60,8 @@ def unit_activations(
             are skipped.
 
     Returns:
-        Dict from the name of each slot to a float32 array `(tokens, units)`.
+        Dict from the name of each slot to a float32 array `(tokens, units)`,
+        with the tokens of all texts one after the other.
     """
     slots: list[dict[str, Slot]] = [
         {place: UnitsProbe(slot) for place, slot in block.items()}

@@ -34,7 +34,7 @@ WAYS = {
 
 
 class AdapterMerge:
-    """A merge of compatible adapters.
+    """Merges compatible adapters, with any weights.
 
     Args:
         adapters: See `merge_adapters`.
@@ -92,10 +92,10 @@ class AdapterMerge:
         return rank
 
     def _highest_rank(self) -> int:
-        """Returns the highest possible `rank`: the sum of the members' ranks.
+        """Returns the highest possible value of `rank`.
 
-        It is also limited by the smaller side of the kernels. For bottlenecks,
-        the sum of their units is returned.
+        For LoRAs, it is the sum of their ranks, limited by the smaller
+        dimension of each kernel. For bottlenecks, it is the sum of their units.
         """
         units = sum(
             mergeable.width_of(member, self.encoder) for member in self.members
@@ -126,7 +126,7 @@ class AdapterMerge:
         ]
 
     def checked_weights(self, weights: Sequence[float] | None) -> list[float]:
-        """Returns checked weights, divided by their sum if this is a mean."""
+        """Checks the merge weights. For a mean, divides them by their sum."""
         number, is_mean = len(self.members), WAYS[self.how]
         if weights is None and is_mean:
             weights = [1.0] * number
@@ -147,7 +147,7 @@ class AdapterMerge:
     def make_model(
         self, weights: Sequence[float], **options: Any
     ) -> AdapterModel:
-        """Returns the merged `AdapterModel` for the given weights."""
+        """Returns the `AdapterModel` merged with given `checked_weights`."""
         model = AdapterModel(
             self.encoder, self.method, self.target.head, **options
         )
@@ -164,14 +164,15 @@ class AdapterMerge:
             mergeable.width_of(member, self.encoder) for member in self.members
         )
         if self.is_lora:
-            # alpha / rank is 1: the factors are already in the weights.
+            # alpha / rank is 1, because the members' weights were already
+            # multiplied by it.
             return dataclasses.replace(method, rank=width, alpha=float(width))
         return dataclasses.replace(method, units=width, reduction_factor=None)
 
     def assign(
         self, model: AdapterModel, weights: Sequence[float] | np.ndarray
     ) -> None:
-        """Changes a model from `make_model` to the merge with other weights."""
+        """Merges with other weights, into a model from `make_model`."""
         tensors = {
             **weights_by_slot.to_tensors(self._combined(weights)),
             **weights_by_slot.of_head(self.target.tensors),
@@ -195,7 +196,7 @@ def _index_of(
     head_of: str | Path | AdapterModel | None,
     adapters: Sequence[str | Path | AdapterModel],
 ) -> int:
-    """Returns the index of `head_of` in `adapters`, by default the last."""
+    """Returns the index of `head_of` in `adapters`; if `None`, the last."""
     if head_of is None:
         return len(adapters) - 1
     for index, adapter in enumerate(adapters):
@@ -219,8 +220,8 @@ def _weighted_sum(
     the cross terms `w_i w_j A_i B_j`.
 
     Args:
-        members: List of dicts of equal shapes, see
-            `weights_by_slot.by_slot`.
+        members: List with a dict for each adapter, as returned by
+            `weights_by_slot.by_slot`. Shapes of arrays must be equal.
         weights: A number for each member.
     """
     return {

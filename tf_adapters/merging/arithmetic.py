@@ -1,11 +1,13 @@
 """The exact weighted sum of adapters' outputs, as one wider adapter.
 
-In one slot, `sum_i w_i U_i f(D_i x + c_i) + w_i b_i` is a bottleneck with the
-units of all adapters side by side, and with the up-projections multiplied by
-the weights. `sum_i w_i s_i A_i B_i` is a LoRA with the ranks of all adapters
+A bottleneck `i` computes `U_i f(D_i x + c_i) + b_i`, with down-projection `D_i`
+and up-projection `U_i`. The sum of several bottlenecks with weights `w_i` is
+one bottleneck with the units of all of them, whose up-projections are `w_i U_i`
+and whose bias is the sum of all `w_i b_i`. Likewise, the weighted sum of LoRAs
+`s_i A_i B_i`, with scales `s_i`, is one LoRA whose rank is the sum of theirs
 (PEFT calls this `cat`). A negative weight subtracts an adapter: it flips the
-sign of the up-projection only. Flipping all weights would not change a LoRA,
-and would change a bottleneck unpredictably.
+sign of the up-projection only. Flipping the signs of both projections would not
+change a LoRA, and would change a bottleneck unpredictably.
 """
 
 from collections.abc import Sequence
@@ -23,8 +25,9 @@ def joined(
     """Joins adapters into one that outputs the weighted sum of their outputs.
 
     Args:
-        members: List of dicts with the same slots, see `weights_by_slot`. Their
-            widths may differ.
+        members: List with a dict for each adapter, as returned by
+            `weights_by_slot.by_slot`. Slots must be the same, but the numbers
+            of units or ranks may differ.
         weights: A number for each member.
     """
     return {
@@ -56,12 +59,12 @@ def cut_to_rank(
 ) -> dict[str, dict[str, np.ndarray]]:
     """Returns the LoRA of a lower rank that best approximates a given LoRA.
 
-    Keeps the largest singular values of each product `A B` and puts their
-    square roots into both factors. The product itself is never computed.
+    Keeps the largest singular values of each product `A B`, and multiplies both
+    new factors by their square roots. The product itself is never computed.
 
     Args:
-        member: Dict of a LoRA's weights; see `weights_by_slot`. Its
-            `alpha / rank` must be 1.
+        member: Dict of a LoRA's weights; see `weights_by_slot.by_slot`. The
+            LoRA's `alpha / rank` must be 1.
         rank: Integer, at most the LoRA's own rank.
     """
     return {slot: _cut_slot(arrays, rank) for slot, arrays in member.items()}

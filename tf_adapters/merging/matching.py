@@ -1,4 +1,4 @@
-"""Reorders the units of an adapter to match another adapter.
+"""Reorders the units of an adapter to match those of another adapter.
 
 The order of a bottleneck's units does not affect its output, and adapters that
 were trained from different starting points have unrelated orders. Each unit is
@@ -18,7 +18,7 @@ def matched_bottlenecks(
     activations: dict[str, np.ndarray],
     reference_activations: dict[str, np.ndarray],
 ) -> dict[str, dict[str, np.ndarray]]:
-    """Returns a bottleneck adapter with its units in another adapter's order.
+    """Reorders the units of a bottleneck adapter to match another adapter.
 
     Args:
         member: Dict of the adapter's weights; see `weights_by_slot.by_slot`.
@@ -39,10 +39,11 @@ def matched_bottlenecks(
 
 
 def correlations(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Returns the correlation of each column of `one` with each of `other`.
+    """Correlates each column of `one` with each column of `other`.
 
-    The result has a row for each column of `one`. The correlations of a
-    constant column are 0, for example if a unit is never active.
+    The result has a row for each column of `one`, and a column for each column
+    of `other`. The correlations of a constant column are 0, for example if a
+    unit is never active.
     """
     one, other = _standardized(one), _standardized(other)
     return one.T @ other / len(one)
@@ -59,7 +60,8 @@ def best_order(likeness: np.ndarray) -> np.ndarray:
     """Pairs rows with columns, and returns the column index for each row.
 
     Args:
-        likeness: Square array. The pairs maximize the sum of its entries.
+        likeness: Square array with the similarity of each row's unit to each
+            column's unit. The pairs maximize the sum of the similarities.
     """
     _, columns = scipy.optimize.linear_sum_assignment(likeness, maximize=True)
     return columns
@@ -69,13 +71,14 @@ def matched_loras(
     member: dict[str, dict[str, np.ndarray]],
     reference: dict[str, dict[str, np.ndarray]],
 ) -> dict[str, dict[str, np.ndarray]]:
-    """Returns a LoRA with ranks reordered and signs flipped to match another.
+    """Reorders the rank components of a LoRA to match those of another LoRA.
 
-    A rank is a column `a` of the first factor `A` and a row `b` of the second
-    factor `B`. The similarity of two ranks is the inner product of their
-    matrices `a b`, so no texts are needed. Only order and sign are matched,
-    although any invertible matrix and its inverse could be put between `A` and
-    `B` without changing the product.
+    A rank component is a column `a` of the first factor `A` with a row `b` of
+    the second factor `B`. The similarity of two components is the inner product
+    of their matrices `a b`, so no texts are needed. The signs of `a` and `b`
+    are flipped together if this makes them more similar to the other LoRA.
+    Other changes that leave the product `A B` the same, such as a rotation, are
+    not tried.
 
     Args:
         member: Dict of the LoRA's weights; see `weights_by_slot.by_slot`.

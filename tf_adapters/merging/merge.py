@@ -46,7 +46,8 @@ def merge_adapters(
         head_of: Element of `adapters` that provides the head. Default: the
             last one.
         inputs: Dict of features of a few hundred texts, required to match the
-            units of bottlenecks. A LoRA's ranks are matched by their weights.
+            units of bottlenecks. For LoRAs, the rank components are matched by
+            comparing the values of `A` and `B`.
         rank: Integer. For LoRAs with `"output_mean"` or `"output_sum"`: the
             rank of the merged LoRA, which keeps the largest singular values.
             Default: the sum of all ranks.

@@ -27,7 +27,7 @@ def read_mergeable(
 
     Args:
         adapters: List of folders and of models in memory.
-        encoder: Their `Encoder`, freshly loaded.
+        encoder: `Encoder` that the adapters were trained on, freshly loaded.
         same_width: Whether the shapes of all weights must agree.
 
     Raises:
@@ -48,7 +48,7 @@ def is_lora(member: Member) -> bool:
 
 
 def width_of(member: Member, encoder: Encoder) -> int:
-    """Returns a LoRA's rank, or the number of a bottleneck's units per slot."""
+    """Returns a LoRA's rank, or the number of units in a bottleneck's slot."""
     if is_lora(member):
         return member.method.rank
     return bottleneck_slots.width_of_bottleneck(
@@ -57,7 +57,7 @@ def width_of(member: Member, encoder: Encoder) -> int:
 
 
 def model_of_member(member: Member, encoder: Encoder) -> AdapterModel:
-    """Returns the `AdapterModel` of a single member.
+    """Creates an `AdapterModel` with the method, head and weights of a member.
 
     Raises:
         AdapterError: If the member's weights do not match its configuration.

@@ -23,15 +23,16 @@ def search(
     l1: float = L1,
     evaluations: int = 40,
 ) -> tuple[np.ndarray, float]:
-    """Returns the best weights tried, an array, and their loss.
+    """Searches for the weights that minimize the loss plus a penalty.
 
-    The loss that is returned does not include the penalty.
+    Returns a tuple: an array with the best weights that were tried, and their
+    loss without the penalty.
 
     Args:
-        loss: Function of an array of `num_weights` numbers.
-        num_weights: Integer.
-        l1: Factor of the mean of the weights' absolute values. Defaults to
-            0.05.
+        loss: Function from an array of `num_weights` numbers to the loss.
+        num_weights: Number of weights, one for each adapter.
+        l1: Factor of the penalty, which is the mean of the weights' absolute
+            values. Defaults to 0.05.
         evaluations: Maximum number of evaluations of the loss. Defaults to 40.
     """
     tried = []

@@ -32,7 +32,10 @@ def by_slot(tensors: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
 def to_tensors(
     slots: dict[str, dict[str, np.ndarray]],
 ) -> dict[str, np.ndarray]:
-    """Undoes `by_slot`: returns a dict from name to array, without the head."""
+    """Undoes `by_slot`: returns a dict from full name to array.
+
+    The head's weights, which `by_slot` left out, are not included.
+    """
     return {
         f"{slot}/{weight}": array
         for slot, weights in slots.items()
@@ -41,5 +44,5 @@ def to_tensors(
 
 
 def of_head(tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Returns the head's weights from all weights of an adapter."""
+    """Returns the entries of an adapter's `tensors` that belong to its head."""
     return {k: v for k, v in tensors.items() if k.startswith("head/")}

@@ -14,7 +14,7 @@ from tf_adapters.interop.formats import SETUP_FILE
 def check_embeddings(
     method: methods.Method, shape: methods.EncoderShape
 ) -> None:
-    """Raises a `UserError` if the two libraries attach a method differently.
+    """Raises a `UserError` if AdapterHub attaches a method differently.
 
     The embeddings of some encoders, such as ELECTRA's small models, are
     narrower than the blocks. With these encoders, AdapterHub attaches prompts
@@ -47,8 +47,9 @@ def check_name(name: str) -> None:
 def folder_within(folder: Path, name: Any, what: str) -> Path:
     """Returns the path of an adapter's or head's folder in a setup.
 
-    A setup is AdapterHub's folder with a fusion and its members. The folder
-    must be in it, or a downloaded setup could read any folder of this machine.
+    A setup is AdapterHub's folder with a fusion and its members. The returned
+    folder is always inside the setup. Otherwise, a downloaded setup could make
+    us read any folder of this machine.
 
     Args:
         folder: Path of the setup.

@@ -27,7 +27,7 @@ def read_method(
     version: tuple[int, ...],
     source: str | Path = "The configuration",
 ) -> methods.Method:
-    """Returns the method that a configuration describes.
+    """Returns the method that one of AdapterHub's configurations describes.
 
     Args:
         config: Dict, the value of `config` in `adapter_config.json`.
@@ -66,7 +66,10 @@ def read_method(
 def _in_todays_keys(
     given: dict[str, Any], version: tuple[int, ...]
 ) -> dict[str, Any]:
-    """Converts a configuration to the keys and meanings of `adapters` 1.3.0."""
+    """Converts a configuration to the keys and meanings of `adapters` 1.3.0.
+
+    `version` is the version that wrote the configuration; see `read_method`.
+    """
     config = {k: v for k, v in given.items() if k not in keys.OLD_KEYS}
     if old := given.get("invertible_adapter"):
         config["inv_adapter"] = old["block_type"]
@@ -98,7 +101,7 @@ def _units(config: dict[str, Any], width: int) -> int:
 
 
 def write_method(method: methods.Method, width: int) -> dict[str, Any]:
-    """Returns the configuration that describes a method.
+    """Returns AdapterHub's configuration of a method.
 
     Args:
         method: `Method`.
@@ -154,7 +157,7 @@ def tensor_names(
 
     Args:
         method: `Method` that AdapterHub has; see `write_method`.
-        place: `names.Place`.
+        place: `names.Place` with the encoder and the adapter's name.
     """
     if isinstance(method, methods.Union):
         return [n for p in method.parts for n in tensor_names(p, place)]

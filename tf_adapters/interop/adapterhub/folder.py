@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 HEAD_FILE = "head_config.json"
 # Version of `adapters` that is stored in written folders.
 VERSION = "adapters.1.3.0"
-# Module names of versions before 1.0, and today's.
+# Dict from module names of versions before 1.0 to the names in 1.3.0.
 _OLD_NAMES = {
     "attention_text_task_adapters": "adapters",
     "attention_text_lang_adapters": "adapters",
@@ -67,7 +67,7 @@ def read_adapter(
     architecture: Architecture,
     with_head: bool = True,
 ) -> tuple[methods.Method, dict[str, Any] | None, dict[str, np.ndarray], Path]:
-    """Reads an adapter folder.
+    """Reads an adapter folder of AdapterHub.
 
     Args:
         folder: Path with `adapter_config.json` and tensors, and optionally the
@@ -138,7 +138,10 @@ def _version(config: dict[str, Any]) -> tuple[int, ...]:
 def normalized(
     tensors: dict[str, np.ndarray], architecture: Architecture
 ) -> dict[str, np.ndarray]:
-    """Renames tensors as in `adapters` 1.3.0, with the encoder's prefix."""
+    """Gives tensors of older versions the names that `adapters` 1.3.0 uses.
+
+    The encoder's prefix, such as `"bert."`, is added to names that lack it.
+    """
     found = {}
     for name, tensor in tensors.items():
         for old, new in _OLD_NAMES.items():
@@ -154,10 +157,10 @@ def normalized(
 def _without_missing_coupling(
     method: methods.Method, tensors: dict[str, np.ndarray]
 ) -> methods.Method:
-    """Drops the invertible adapter from a method if it has no tensors.
+    """Removes the invertible adapter from a method if it has no tensors.
 
-    Version 1 also wrote a language adapter's invertible adapter into the
-    configurations of task adapters.
+    In version 1, the configurations of task adapters could include a language
+    adapter's invertible adapter, whose tensors are not in the folder.
     """
     has_coupling = any("invertible_adapters" in name for name in tensors)
     return method if has_coupling else without_map(method)
@@ -166,7 +169,10 @@ def _without_missing_coupling(
 def read_head(
     folder: Path, shape: methods.EncoderShape, architecture: Architecture
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Reads a head's configuration and tensors; see `read_adapter`."""
+    """Returns our configuration of the head in a folder of AdapterHub.
+
+    Also returns a dict from our tensor names to float32 arrays.
+    """
     head, names, start = adapterhub_heads.read_head(
         folder / HEAD_FILE, shape, architecture
     )
@@ -257,7 +263,10 @@ def facts_of(
     shape: methods.EncoderShape,
     architecture: Architecture,
 ) -> dict[str, Any]:
-    """Returns the keys and values that all of AdapterHub's JSON files have."""
+    """Returns the entries that AdapterHub's configurations have in common.
+
+    These are the configurations of an adapter, a head and a fusion.
+    """
     return {
         "hidden_size": shape.width,
         "model_class": f"{architecture.class_name}AdapterModel",
@@ -279,7 +288,7 @@ def _check_blocks(
     architecture: Architecture,
     source: Path,
 ) -> None:
-    """Raises an `AdapterError` if an adapter is for a deeper encoder."""
+    """Raises an `AdapterError` if the encoder lacks an adapter's blocks."""
     pattern = rf"{re.escape(architecture.blocks)}\.(\d+)\."
     blocks = [re.search(pattern, name) for name in tensors]
     last = max((int(found[1]) for found in blocks if found), default=0)

@@ -1,4 +1,7 @@
-"""Reads and writes AdapterHub's setups: a fusion and its members."""
+"""Reads and writes AdapterHub's setups.
+
+A setup is a folder with a fusion and its members.
+"""
 
 from __future__ import annotations
 
@@ -61,9 +64,9 @@ def read_fusion(
         with_head: Whether to read the head. Defaults to `True`.
 
     Returns:
-        A tuple of five: method, head, tensors and path as in `read_adapter`;
-        and the members' folders and their files with tensors, in the order of
-        the softmax.
+        A tuple of five: the fusion's method, head, tensors and path, as
+        `adapterhub.folder.read_adapter` returns them; and a list of the paths
+        of the members' files with tensors, in the order of the softmax.
     """
     folder = Path(folder)
     members = _members_of(setup, folder)
@@ -152,11 +155,11 @@ def _fusion_method(
 def _fusion_names(
     method: methods.Fusion, place: Place
 ) -> list[tensor_names.TensorName]:
-    """Returns the fusion's `TensorName`s.
+    """Returns the `TensorName`s of a fusion's attention layers.
 
     Args:
         method: `Fusion`.
-        place: `names.Place` with the fusion's name.
+        place: `Place` whose `adapter` is the fusion's name.
     """
     modules = {}
     for slot in PLACES_OF[method.placement]:
@@ -225,7 +228,7 @@ def write_fusion(
     shape: methods.EncoderShape,
     architecture: Architecture,
 ) -> None:
-    """Writes a fusion with its members as a setup of AdapterHub.
+    """Writes a fusion and its members to a folder, as a setup of AdapterHub.
 
     Args:
         folder: Path of an existing folder.

@@ -61,8 +61,9 @@ def _read_flex(
 ) -> tuple[dict[str, Any], list[TensorName]]:
     """Reads a head of one of AdapterHub's own classes.
 
-    `inner` is `config` in `head_config.json`, and `start` the prefix of the
-    tensors' names. `_read_static` reads heads of `transformers`.
+    `inner` is the value of `config` in `head_config.json`, and `start` is the
+    prefix of AdapterHub's tensor names. Returns our configuration of the head,
+    and its `TensorName`s. `_read_static` reads heads of `transformers`.
     """
     if inner["head_type"] == masked_lm.NAME:
         return masked_lm.read_head(inner, start)
@@ -142,12 +143,16 @@ def _names_of_labels(label2id: dict[str, int] | None, number: int) -> list[str]:
 def write_head(
     config: dict[str, Any], architecture: Architecture, name: str
 ) -> tuple[dict[str, Any], list[TensorName]]:
-    """Returns a head's `config` in `head_config.json`, and `TensorName`s.
+    """Converts a head's configuration to AdapterHub's format.
 
     Args:
         config: Our head's configuration.
         architecture: `Architecture`.
-        name: The head's name.
+        name: The head's name in AdapterHub.
+
+    Returns:
+        A tuple of two: the value of `config` in `head_config.json`, and the
+        head's `TensorName`s.
 
     Raises:
         AdapterError: If AdapterHub has no such head.
@@ -165,7 +170,10 @@ def write_head(
 
 
 def _inner(config: dict[str, Any], form: HeadForm) -> dict[str, Any]:
-    """Returns `config` for `head_config.json`, without the dropout rate."""
+    """Returns the value of `config` for AdapterHub's `head_config.json`.
+
+    It does not include the dropout rate. `config` is our configuration.
+    """
     has_hidden = form.hidden_layer != "none"
     is_text, is_choice = form.kind == "text", form.kind == "choice"
     labels = config.get("labels") or ["LABEL_0"]

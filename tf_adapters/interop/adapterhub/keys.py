@@ -12,7 +12,8 @@ ACTIVATIONS = {
     "leakyrelu": "leaky_relu",
     "linear": "linear",
 }
-# Dict from our names to AdapterHub's, which has several for the last three.
+# Dict from our activations to AdapterHub's. For the last three, AdapterHub has
+# several names, of which one is chosen here.
 NON_LINEARITIES = {
     **{ours: theirs for theirs, ours in ACTIVATIONS.items()},
     "gelu": "gelu",

@@ -17,7 +17,7 @@ PLACES_OF = {"houlsby": BOTH, "pfeiffer": BOTH[1:]}
 
 
 class Place(typing.NamedTuple):
-    """An adapter's name, and the encoder that the adapter is for.
+    """The name of an adapter in AdapterHub, and the adapter's encoder.
 
     Attributes:
         shape: `EncoderShape`.
@@ -31,11 +31,11 @@ class Place(typing.NamedTuple):
 
     @property
     def encoder(self) -> str:
-        """The name of the encoder's module, followed by a dot."""
+        """The encoder's name in a model with a head, such as `"bert."`."""
         return f"{self.architecture.prefix}."
 
     def module(self, block: int, name: str) -> str:
-        """Returns the full name of a module in a block."""
+        """Returns the full name of a module, given its name in a block."""
         return f"{self.encoder}{self.architecture.module(block, name)}"
 
     def in_blocks(
@@ -49,9 +49,10 @@ class Place(typing.NamedTuple):
 
         Args:
             method: `Method`, which can leave out blocks.
-            modules: Dict from our name of a position in a block to its module.
-            tensors: List of the `TensorName`s in the adapter's module.
-            parent: Suffix to add to the modules' names.
+            modules: Dict from our name of a position in a block, such as a
+                slot's name, to AdapterHub's module.
+            tensors: List of `TensorName`s, with names relative to the module.
+            parent: Suffix to add to the modules' names, such as `".loras"`.
         """
         return [
             name.within(
@@ -72,7 +73,7 @@ class Place(typing.NamedTuple):
     ) -> list[TensorName]:
         """Returns the `TensorName`s of tensors in the slots of each block.
 
-        `places` are the names of the slots.
+        `places` are the names of the slots. See `in_blocks` for `tensors`.
         """
         modules = {place: self.architecture.slots[place] for place in places}
         return self.in_blocks(method, modules, tensors)
@@ -83,7 +84,10 @@ class Place(typing.NamedTuple):
         projections: tuple[str, ...],
         tensors: list[TensorName],
     ) -> list[TensorName]:
-        """Returns the `TensorName`s of tensors at projections of each block."""
+        """Returns the `TensorName`s of tensors at projections of each block.
+
+        See `in_blocks` for `tensors`.
+        """
         modules = {p: self.architecture.projections[p] for p in projections}
         return self.in_blocks(method, modules, tensors, ".loras")
 

@@ -1,4 +1,4 @@
-"""Our methods in AdapterHub's format (`adapters` 1.3.0), one entry each.
+"""An `Entry` for each method that AdapterHub has (`adapters` 1.3.0).
 
 In the rows of bottlenecks, `reduction_factor` is the number of units, because
 AdapterHub's factor also depends on the encoder's width.
@@ -59,7 +59,7 @@ _GATES = {(False, False): False, (False, True): False, (True, True): True}
 
 
 def _scaling(value: str | float) -> tuple[float, str]:
-    """Converts `scaling` of AdapterHub to our `scaling`, `learned_scaling`."""
+    """Converts AdapterHub's `scaling` to `(scaling, learned_scaling)`."""
     if isinstance(value, str):
         return 1.0, {"learned": "scalar", "channel": "channel"}[value]
     return float(value), "none"
@@ -78,7 +78,10 @@ def _bottleneck(
     needs: dict[str, Any] | tuple[()] = (),
     **options: Any,
 ) -> Entry:
-    """Returns the `Entry` of a method with bottlenecks."""
+    """Returns the `Entry` of a method with bottlenecks.
+
+    `rows` and `needs` are added to those that all such methods share.
+    """
     return Entry(
         method,
         (Row("reduction_factor", "units"), _ACTIVATION, _LEAVE_OUT, *rows),
@@ -243,7 +246,8 @@ _PROMPT = Entry(
     keys.PROMPT,
     fixed={"form": "adapterhub"},
 )
-# Dict from a configuration's `architecture`. The first entry that fits is used.
+# Dict from the `architecture` in a configuration to a tuple of entries. The
+# first entry that fits the configuration is used.
 ENTRIES = {
     None: (_COMPACTER, _HOULSBY, _PFEIFFER, _FORMS),
     "lora": (_IA3, _LORA),

@@ -54,7 +54,7 @@ def read_adapter(
     architecture: Architecture,
     with_head: bool = True,
 ) -> tuple[methods.Method, dict[str, Any] | None, dict[str, np.ndarray], Path]:
-    """Reads an adapter folder.
+    """Reads an adapter folder of PEFT.
 
     The arguments and the return values are the same as for `read_adapter` in
     `interop/adapterhub/folder.py`.
@@ -128,7 +128,10 @@ def _read_by_table(
     architecture: Architecture,
     tensors: dict[str, np.ndarray],
 ) -> tuple[methods.Method, dict[str, np.ndarray]]:
-    """Reads a method that is not LoRA; returns it and a dict of our tensors."""
+    """Converts a PEFT adapter other than LoRA to our method and our tensors.
+
+    Returns the method, and a dict from our tensor names to arrays.
+    """
     entry = table.ENTRIES[config["peft_type"]]
     method = entry.read(config, source)
     sizes = entry.of_encoder(method, shape, architecture)
@@ -215,7 +218,10 @@ def _full_names(
     of_head: list[tensor_names.TensorName],
     architecture: Architecture,
 ) -> list[tensor_names.TensorName]:
-    """Adds the names of the enclosing modules to `TensorName`s."""
+    """Adds the prefixes of PEFT and of the encoder to PEFT's tensor names.
+
+    `names` are the adapter's tensors, and `of_head` the head's.
+    """
     is_prompt = any(name.theirs == ("prompt_embeddings",) for name in names)
     start = "base_model." if is_prompt else "base_model.model."
     encoder = f"{start}{architecture.prefix}."
@@ -232,10 +238,10 @@ def _full_names(
 def _without_network(
     method: methods.PrefixTuning, tensors: dict[str, np.ndarray]
 ) -> tuple[methods.PrefixTuning, dict[str, np.ndarray]]:
-    """Replaces a prefix's network by its output, the vectors that PEFT saves.
+    """Replaces the network of prefix tuning by its output, as PEFT saves it.
 
     Raises:
-        AdapterError: If PEFT has no such network.
+        AdapterError: If the network's activation is not tanh, as PEFT requires.
     """
     if not method.hidden_units:
         return method, tensors

@@ -23,12 +23,15 @@ def parted(
     wanted: dict[tuple[int, str], str],
     architecture: Architecture,
 ) -> dict[str, np.ndarray]:
-    """Splits the `B` of each fused module into parts for its projections.
+    """Splits LoRAs of modules that compute several projections.
+
+    The `B` of such a module is split into one part for each projection. The `A`
+    is the same for all projections.
 
     Args:
-        arrays: Dict from our tensor names to arrays. For a fused projection,
-            they are the arrays of the whole module.
-        wanted: Dict whose keys are `(block, projection)`.
+        arrays: Dict from our tensor names to arrays. Each projection that
+            shares a module has the arrays of the whole module.
+        wanted: Dict with a key `(block, projection)` for each LoRA.
         architecture: `Architecture`.
     """
     fused, found = architecture.fused, dict(arrays)
@@ -60,8 +63,10 @@ def joined(
         architecture: `Architecture`.
 
     Returns:
-        The method and the tensors, in which the first of these projections
-        represents the module; and a dict with PEFT's keys for its new rank.
+        A tuple `(method, tensors, ranks)`. In `method` and `tensors`, the
+        joined LoRA is stored under the name of the module's first projection.
+        `ranks` is a dict of entries for PEFT's `adapter_config.json` that set
+        the module's new rank and alpha. It is empty if the rank is unchanged.
     """
     names = [name for name in method.projections if name in architecture.fused]
     if not names:
@@ -107,7 +112,10 @@ def _pair(
     name: str,
     architecture: Architecture,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pops a projection's `A`, and its `B` padded to the module's outputs."""
+    """Removes a projection's LoRA from `tensors`, and returns its `A` and `B`.
+
+    `B` is padded with zeros to the number of outputs of the whole module.
+    """
     down = tensors.pop(f"block_{block}_{name}/down_kernel")
     up = tensors.pop(f"block_{block}_{name}/up_kernel")
     columns = [np.zeros_like(up)] * len(architecture.fused)

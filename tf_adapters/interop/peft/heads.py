@@ -25,7 +25,10 @@ POOLER = "pooler.dense"
 
 
 def _forms(kind: str, architecture: Architecture) -> tuple[heads.HeadForm, ...]:
-    """Returns the possible `HeadForm`s for `kind`, the usual one first."""
+    """Returns the `HeadForm`s that a PEFT head of a kind can have.
+
+    The usual one is first. `kind` is a kind of head, see `HeadForm`.
+    """
     form = heads.huggingface_form(kind, architecture)
     if form.reads != "pooled_output":
         return (form,)
@@ -39,7 +42,7 @@ def read_head(
     tensors: dict[str, np.ndarray],
     architecture: Architecture,
 ) -> heads.HeadForm | None:
-    """Returns the `HeadForm` of a folder's head, or `None`.
+    """Returns the `HeadForm` of a folder's head, or `None` if it has no head.
 
     Args:
         config: Contents of `adapter_config.json`.
@@ -60,10 +63,12 @@ def read_head(
 def without_head(
     tensors: dict[str, np.ndarray], architecture: Architecture, with_head: bool
 ) -> dict[str, np.ndarray]:
-    """Drops the tensors of a head with a norm, which our heads do not have.
+    """Removes the tensors of a head that has a norm.
+
+    Heads of tf_adapters have no norm, so they cannot use these tensors.
 
     Raises:
-        AdapterError: If there is such a head and `with_head` is `True`.
+        AdapterError: If there are such tensors and `with_head` is `True`.
     """
     of_head = {n for n in tensors if n.startswith(("classifier.", "head."))}
     if of_head and with_head:
@@ -74,7 +79,10 @@ def without_head(
 def write_head(
     config: dict[str, Any] | None, architecture: Architecture
 ) -> tuple[str, list[TensorName], list[str] | None]:
-    """Returns PEFT's task type, the head's `TensorName`s, and modules to save.
+    """Converts a head's configuration to PEFT's format.
+
+    Returns a tuple of three: PEFT's `task_type`, the head's `TensorName`s, and
+    the list `modules_to_save` or `None`.
 
     Args:
         config: Our head's configuration, or `None`.

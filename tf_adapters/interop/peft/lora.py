@@ -38,7 +38,9 @@ def read(
     architecture: Architecture,
     tensors: dict[str, np.ndarray],
 ) -> tuple[methods.Method, dict[str, np.ndarray]]:
-    """Reads a LoRA; returns it and a dict from our tensor names to arrays.
+    """Converts a PEFT LoRA to our method and our tensors.
+
+    Returns the method, and a dict from our tensor names to arrays.
 
     Args:
         config: Dict with LoRA's keys of `adapter_config.json`.
@@ -91,7 +93,10 @@ def _targets(
     shape: methods.EncoderShape,
     architecture: Architecture,
 ) -> dict[tuple[int, str], str]:
-    """Returns a dict from (block, projection) to the module with a LoRA."""
+    """Returns the modules that have a LoRA.
+
+    The result is a dict from `(block, projection)` to the module's name.
+    """
     is_target = peft_patterns.targets(config, source)
     found = {}
     for block in _blocks(config, shape):
@@ -109,7 +114,7 @@ def _targets(
 
 
 def _blocks(config: dict[str, Any], shape: methods.EncoderShape) -> list[int]:
-    """Returns the numbers of the blocks that can have a LoRA."""
+    """Returns the indices of the blocks that can have a LoRA."""
     layers = config.get("layers_to_transform")
     layers = [layers] if isinstance(layers, int) else layers
     return [i for i in range(shape.num_blocks) if not layers or i in layers]
@@ -118,10 +123,10 @@ def _blocks(config: dict[str, Any], shape: methods.EncoderShape) -> list[int]:
 def _scales(
     config: dict[str, Any], source: Path, modules: dict[Any, str]
 ) -> dict[Any, tuple[int, float]]:
-    """Returns a dict from each key of `modules` to the rank and the alpha.
+    """Returns a dict from each key of `modules` to a tuple `(rank, alpha)`.
 
-    The scale is always alpha / rank: for rank-stabilized LoRA, alpha is
-    multiplied by the root of the rank.
+    The LoRA's scale is always alpha / rank. For rank-stabilized LoRA, alpha is
+    therefore multiplied by the square root of the rank.
 
     Args:
         config: Dict with LoRA's keys.
@@ -162,11 +167,12 @@ def _even(
     ranks: dict[tuple[int, str], int],
     arrays: dict[str, np.ndarray],
 ) -> tuple[float, dict[str, np.ndarray]]:
-    """Returns one alpha for all modules, and arrays with the same rank.
+    """Makes the rank and the alpha of all modules equal.
 
     If modules differ in rank or alpha, the kernels are padded with zeros to
     the largest rank, each up-projection is multiplied by its own scale, and
-    alpha becomes the rank, for a common scale of 1.
+    alpha becomes the rank, for a common scale of 1. Returns the alpha and the
+    new arrays.
     """
     if len(set(scales.values())) == 1:
         return float(next(iter(scales.values()))[1]), arrays

@@ -33,7 +33,7 @@ def targets(
 ) -> Callable[[Collection[str]], bool]:
     """Returns a function that says whether a module has a LoRA.
 
-    The function takes the module's names; see `matcher`.
+    The function takes a collection of the module's names; see `matcher`.
 
     Args:
         config: Dict, the contents of `adapter_config.json`.
@@ -47,9 +47,7 @@ def targets(
 def ranks_and_alphas(
     config: dict[str, Any], source: str | Path
 ) -> tuple[Callable[[str], Any], Callable[[str], Any]]:
-    """Returns two functions that give a module's rank and its alpha.
-
-    Both take the module's name.
+    """Returns two functions that map a module's name to its rank and its alpha.
 
     Args:
         config: Dict, the contents of `adapter_config.json`.
@@ -67,9 +65,10 @@ def matcher(
 ) -> Callable[[Collection[str]], bool]:
     """Returns a function that says whether a setting matches a module.
 
-    The function takes the module's names, with and without the encoder's
-    prefix. A string in the setting is a regular expression for a whole name;
-    a list has names or ends of names.
+    The function takes a collection of the module's names, with and without the
+    encoder's prefix. If the setting is a string, this is a regular expression
+    for a whole name. If it is a list, its items are names or ends of names.
+    The string `"all-linear"` matches every module.
 
     Args:
         config: Dict, the contents of `adapter_config.json`.
@@ -93,15 +92,14 @@ def matcher(
 def override(
     config: dict[str, Any], setting: str, default: Any, source: str | Path
 ) -> Callable[[str], Any]:
-    """Returns a function that gives a module's value of a setting.
-
-    The function takes the module's name.
+    """Returns a function that maps a module's name to its value of a setting.
 
     Args:
         config: Dict, the contents of `adapter_config.json`.
-        setting: Key of a dict from regular expressions to values. Expressions
-            match a name or its end; the first match counts.
-        default: Value of modules that no expression matches.
+        setting: Key in `config`, such as `"rank_pattern"`. The value under this
+            key is a dict that maps regular expressions to values. An expression
+            matches a whole name or its end; the first match counts.
+        default: Value for modules that no expression matches.
         source: Path of the file, for errors.
 
     Raises:

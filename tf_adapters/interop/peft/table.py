@@ -1,4 +1,4 @@
-"""Our methods in PEFT's format (`peft` 0.21.2), one entry each."""
+"""An `Entry` for each method that PEFT's format can store (`peft` 0.21.2)."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ _PROMPT = Entry(
         shape, shape.read_in("word_embeddings")
     ),
 )
-# Dict from a configuration's `peft_type`.
+# Dict from a configuration's `peft_type` to the `Entry` of the method.
 ENTRIES = {
     entry.defaults["peft_type"]: entry
     for entry in (lora.ENTRY, _IA3, _LAYER_NORM, _PREFIX, _PROMPT)

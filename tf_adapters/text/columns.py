@@ -21,7 +21,7 @@ from tf_adapters.tasks.output_kinds import KINDS
 # Default name of the label column. The other constants are default names of
 # text columns.
 LABEL = "label"
-_ONE_TEXT = {"words": ("tokens",)}
+_ONE_TEXT = {"class_a_word": ("tokens",)}
 _TWO_TEXTS = {"answers": ("question", "context"), "choice": ("text", "choices")}
 _SEVERAL = ("text_a", "text_b", "text_c")
 
@@ -196,10 +196,9 @@ def usual_fields(head: heads.Head, num_texts: int = 1) -> tuple[str, ...]:
         num_texts: Number of texts of a row. Defaults to 1.
     """
     kind = KINDS[heads.name_of(head)]
-    if kind.label == "class_a_word":
-        return ("tokens",)
-    if kind.label in _TWO_TEXTS:
-        return _TWO_TEXTS[kind.label]
+    for names in (_ONE_TEXT, _TWO_TEXTS):
+        if kind.label in names:
+            return names[kind.label]
     if num_texts == 1:
         return ("text",)
     return _several(max(2, min(num_texts, max(kind.num_fields))))

@@ -185,7 +185,7 @@ def report(name, seconds, load, size, lost):
         rate = deployment_worker.ROWS / times
         values = 1000 * times if what == "one" else rate
         low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-        cells.append(f"{middle:.1f} ± {(high - low) / 2:.1f}")
+        cells.append(f"{middle:.2f} ± {(high - low) / 2:.2f}")
     print(
         f"| {name} | {size:.1f} | {load:.2f} | {' | '.join(cells)} | {lost} |",
         flush=True,

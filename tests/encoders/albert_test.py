@@ -15,6 +15,7 @@ from tests.fixtures import huggingface_folders
 from tests.fixtures.sentences import SENTENCES
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
+from tf_adapters.data.tokens import library_tokenizers
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.models import saving
@@ -43,6 +44,8 @@ def test_groups_share_weights_and_not_slots(loaded):
 
 
 def test_texts_are_packed_as_transformers_packs_them(loaded):
+    # Both read SentencePiece files, and must load the same definition of them.
+    assert library_tokenizers.library_tokenizer(loaded[1]) is not None
     original = transformers.AlbertTokenizer.from_pretrained(str(FOLDER))
     texts = ["Ünïcode café", "``quoted'' TEXT", "½ ™", "", " the  film "]
     packer = TextPacker(loaded[1], 512)

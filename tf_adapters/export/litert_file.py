@@ -65,10 +65,7 @@ def convert(
             return converter.convert()
         except Exception as error:
             # The converter's error is not public.
-            raise AdapterError(
-                f"LiteRT cannot run this model: {_reason(error)}. Export a "
-                "SavedModel (--format=saved_model) or an ONNX file instead."
-            ) from error
+            raise _refusal(error) from error
 
 
 def _variables(
@@ -77,6 +74,13 @@ def _variables(
     """Returns the variables of all signatures, without duplicates."""
     variables = [v for each in signatures.values() for v in each.variables]
     return list({id(variable): variable for variable in variables}.values())
+
+
+def _refusal(error: Exception) -> AdapterError:
+    return AdapterError(
+        f"LiteRT cannot run this model: {_reason(error)}. Export a SavedModel "
+        "(--format=saved_model) or an ONNX file instead."
+    )
 
 
 def _reason(error: Exception) -> str:
@@ -106,7 +110,8 @@ def runner(path: Path) -> Run:
     """Returns a function that runs a LiteRT file.
 
     The function maps a dict of features to a dict of outputs. It calls the
-    signature for the features' number of tokens.
+    signature for the features' number of tokens. It raises an `AdapterError` if
+    LiteRT cannot run an operation of the file.
     """
     from ai_edge_litert import interpreter
 
@@ -114,6 +119,9 @@ def runner(path: Path) -> Run:
 
     def run(features: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         name = signature(features["token_ids"].shape[-1])
-        return model.get_signature_runner(name)(**features)
+        try:
+            return model.get_signature_runner(name)(**features)
+        except RuntimeError as error:
+            raise _refusal(error) from error
 
     return run

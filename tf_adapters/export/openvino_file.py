@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import io
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.extras import needs_extra
 
 if TYPE_CHECKING:
@@ -38,11 +40,23 @@ def convert(content: onnx.ModelProto) -> openvino.Model:
 
     Args:
         content: ONNX model that `onnx_file.convert` returned.
+
+    Raises:
+        AdapterError: If OpenVINO cannot read an operation of the model.
     """
     import openvino
 
     stream = io.BytesIO(content.SerializeToString())
-    model = openvino.Core().read_model(stream)
+    try:
+        model = openvino.Core().read_model(stream)
+    except RuntimeError as error:
+        failed = re.search(r"-- (\S+) with a message", str(error))
+        reason = f"operation {failed[1]}" if failed else "one of its operations"
+        raise AdapterError(
+            f"OpenVINO cannot read this model: {reason} is not converted. "
+            "Export a SavedModel (--format=saved_model) or an ONNX file "
+            "instead."
+        ) from error
     add_facts(model, {fact.key: fact.value for fact in content.metadata_props})
     return model
 

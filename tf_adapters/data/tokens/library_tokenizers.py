@@ -98,10 +98,11 @@ def _byte_pair(
 def _unigram(
     tokenizer: Any,
 ) -> tokenizers.Tokenizer | None:
-    # Imported here, because few tokenizers need it.
-    from transformers.utils import sentencepiece_model_pb2_new
+    # Imported here, because few tokenizers need it. Of the modules that define
+    # these messages a process can load only one: that of transformers.
+    from transformers.convert_slow_tokenizer import import_protobuf
 
-    messages: Any = sentencepiece_model_pb2_new
+    messages: Any = import_protobuf()
     model = messages.ModelProto.FromString(tokenizer.proto)
     kinds = messages.TrainerSpec
     if model.trainer_spec.model_type != kinds.UNIGRAM:

@@ -5,8 +5,8 @@
 
 The first form exports Pfeiffer adapters with random weights on `minilm`. The
 second one exports the adapter of a run, a classifier, and also compares
-the files on the run's validation rows: accuracy lost is that of the SavedModel
-minus the file's, with the standard error of the paired difference.
+the files on the run's validation rows. "Accuracy lost" is the accuracy of the
+first file minus the file's, with the standard error of the paired difference.
 
 Each file runs in a process of its own, on all cores, in turn with the others;
 a process that waits uses none. Numbers are medians over the turns, with half

@@ -65,10 +65,11 @@ class Quality:
         if value is None:
             value, least = self.explained_variance, LEAST_EXPLAINED
         if not value >= least:
+            closer = "float32" if precision == "int8" else "int8 or float32"
             raise AdapterError(
                 f"The {precision} file {self}; at least {least:.0%} are "
-                "needed. Nothing was written. Export with another --precision: "
-                "int8 is closer than int8_static, and float32 is exact."
+                f"needed. Nothing was written. Export with {closer}. A model "
+                "that is undecided on most texts loses most: train it longer."
             )
 
 

@@ -25,6 +25,14 @@ class Variant:
             the model itself.
         answer: The answer, see `TextModel.answer`.
         scores: `(answers,)`. Scores of the answers of the complete model.
+
+    Examples:
+        >>> model = tf_adapters.TextModel(
+        ...     encoder, tokenizer, labels=("negative", "positive")
+        ... )
+        >>> complete, without, *_ = model.explain(["a fine film"])[0].variants
+        >>> without.name
+        'without the adapter'
     """
 
     name: str

@@ -84,4 +84,4 @@ install-locked:
 	  requirements.lock > $(LOCKED)/first.txt
 	$(INSTALL_LOCKED) --require-hashes -r $(LOCKED)/first.txt
 	$(INSTALL_LOCKED) --require-hashes -r requirements.lock
-	$(INSTALL_LOCKED) -e .
+	$(INSTALL_LOCKED) .

@@ -60,14 +60,14 @@ def uv(*arguments: str, given: str = "") -> str:
         given: Standard input. Default: none.
 
     Raises:
-        subprocess.CalledProcessError: If uv fails; its message is printed.
+        subprocess.CalledProcessError: If uv fails. Its `stderr` says why.
     """
     beside = Path(sys.executable).with_name("uv")
     program = str(beside) if beside.exists() else shutil.which("uv") or "uv"
     done = subprocess.run(
         [program, *arguments],
         input=given,
-        stdout=subprocess.PIPE,
+        capture_output=True,
         text=True,
         check=True,
     )

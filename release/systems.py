@@ -7,6 +7,7 @@ and writes the table in README.md. Nothing is installed: that needs the system.
 """
 
 from pathlib import Path
+import re
 import subprocess
 import sys
 
@@ -14,8 +15,6 @@ from release import lock
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = ROOT / "README.md"
-_BEGIN = "<!-- systems: made by release/systems.py. -->\n"
-_END = "<!-- Until here. -->\n"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 SYSTEMS = {
     "Linux, x86-64": "x86_64-manylinux_2_28",
@@ -27,52 +26,60 @@ SYSTEMS = {
 _SOURCE = ("promise", "seqeval")
 
 
-def resolves(wheel: Path, system: str, python: str) -> int:
-    """Counts the packages that an installation of the wheel takes.
+def resolves(wheel: Path, system: str, python: str) -> bool:
+    """Returns whether wheels for all dependencies of a wheel exist.
 
     Args:
         wheel: Path of the wheel.
         system: One of uv's names of platforms.
         python: Version of Python.
-
-    Returns:
-        Number of packages, or 0 if there is no set of wheels.
     """
     options = [f"--no-binary={name}" for name in _SOURCE]
     try:
-        text = lock.uv(
-            *("pip", "compile", "-", "--quiet", "--no-config", "--no-header"),
-            *("--no-annotate", "--only-binary=:all:", *options),
+        lock.uv(
+            *("pip", "compile", "-", "--quiet", "--no-config"),
+            *("--only-binary=:all:", *options),
             *(f"--python-platform={system}", f"--python-version={python}"),
             given=f"tf_adapters @ {wheel.resolve().as_uri()}\n",
         )
     except subprocess.CalledProcessError:
-        return 0
-    return len(text.splitlines()) - 1  # Without the wheel itself.
+        return False
+    return True
 
 
 def table(wheel: Path) -> str:
-    """Returns the table in Markdown: a row for each system."""
-    rows = [
-        f"| system | {' | '.join(f'Python {one}' for one in PYTHONS)} |",
-        f"|---|{'---|' * len(PYTHONS)}",
+    """Returns the table in Markdown: the versions of Python on each system."""
+    cells = [
+        ", ".join(one for one in PYTHONS if resolves(wheel, system, one))
+        for system in SYSTEMS.values()
     ]
-    for name, system in SYSTEMS.items():
-        counts = [resolves(wheel, system, python) for python in PYTHONS]
-        cells = [f"{count} packages" if count else "no" for count in counts]
-        rows.append(f"| {name} | {' | '.join(cells)} |")
+    return as_table(cells)
+
+
+def as_table(cells: list[str]) -> str:
+    """Returns the table in Markdown, with a cell for each of `SYSTEMS`."""
+    rows = [
+        f"| system | {' | '.join(SYSTEMS)} |",
+        f"|---|{'---|' * len(SYSTEMS)}",
+        f"| Python | {' | '.join(cell or 'none' for cell in cells)} |",
+    ]
     return "\n".join(rows) + "\n"
+
+
+def with_table(text: str, made: str) -> str:
+    """Returns a document in which the table is replaced by a new one."""
+    old = re.compile(r"^\| system \|.*\n\|---.*\n\| Python \|.*\n", re.M)
+    if len(old.findall(text)) != 1:
+        raise ValueError(f"{DOCUMENT.name} must have one table of systems.")
+    return old.sub(lambda _: made, text)
 
 
 def main() -> None:
     """Writes the table into README.md."""
-    text = DOCUMENT.read_text(encoding="utf-8")
-    before, _, rest = text.partition(_BEGIN)
-    _, _, after = rest.partition(_END)
     made = table(Path(sys.argv[1]))
     print(made)
-    new = f"{before}{_BEGIN}{made}{_END}{after}"
-    DOCUMENT.write_text(new, encoding="utf-8")
+    text = DOCUMENT.read_text(encoding="utf-8")
+    DOCUMENT.write_text(with_table(text, made), encoding="utf-8")
 
 
 if __name__ == "__main__":

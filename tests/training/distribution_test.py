@@ -3,6 +3,8 @@
 import functools
 import json
 import socket
+import time
+import types
 import urllib.error
 
 import pytest
@@ -44,7 +46,8 @@ def tpu(monkeypatch):
 
     cpu = tf.distribute.OneDeviceStrategy("/cpu:0")
     resolvers = tf.distribute.cluster_resolver
-    monkeypatch.setattr(resolvers, "TPUClusterResolver", note("resolve"))
+    found = types.SimpleNamespace(cluster_spec=lambda: tf.train.ClusterSpec({}))
+    monkeypatch.setattr(resolvers, "TPUClusterResolver", note("resolve", found))
     monkeypatch.setattr(
         tf.config, "experimental_connect_to_cluster", note("connect")
     )
@@ -114,6 +117,43 @@ def test_shapes_that_change_are_refused_on_a_tpu(tpu, tmp_path, capsys):
     assert tpu == []
 
 
+@pytest.mark.slow
+def test_a_fusion_on_a_tpu_trains_its_members(tpu, tmp_path, capsys):
+    """In the same process, and equal to members in their own processes."""
+    for task in ("rte", "mrpc"):
+        for split, count in (("train", 40), ("dev", 16)):
+            rows = [
+                {"sentence1": f"a{n} b", "sentence2": "c", "label": n % 2}
+                for n in range(count)
+            ]
+            path = tmp_path / "data" / task / f"{split}.jsonl"
+            commands.write_rows(path, rows)
+    fusion = {
+        **ON_TPU,
+        "task": "rte",
+        "method": "fusion",
+        "data": {**SETTINGS["data"], "data_dir": str(tmp_path / "data")},
+        "members": {
+            "tasks": ["rte", "mrpc"],
+            "settings": {"train": {"epochs": 1, "batch_size": 16}},
+        },
+    }
+    results = []
+    for strategy in ("tpu", "one_device"):
+        folder = tmp_path / strategy / "fusion"
+        settings = {**fusion, "distribution_strategy": strategy}
+        assert commands.run(folder, settings) == 0
+        results.append(json.loads((folder / "result.json").read_text()))
+        said = capsys.readouterr().out
+        assert ("Training the adapter of mrpc" in said) == (strategy == "tpu")
+    assert results[0]["validation"] == results[1]["validation"]
+    # The finished members are found again by another fusion.
+    other = {**fusion, "seed": 0, "train": {"epochs": 2}}
+    assert commands.run(tmp_path / "tpu" / "other", other) == 0
+    assert "Training the adapter" not in capsys.readouterr().out
+    assert len(tpu) == 4
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -134,6 +174,34 @@ def test_a_tpu_that_is_not_there(tpu, monkeypatch, tmp_path, capsys, error):
     assert "There is no TPU at --tpu=node-1" in message
     assert "`local` on its own machine" in message
     assert "More lines" not in message
+
+
+def test_a_tpu_that_does_not_answer(tpu, monkeypatch):
+    """Neither who knows its name, nor one of its hosts."""
+    resolvers = tf.distribute.cluster_resolver
+    monkeypatch.setattr(distribution, "_SECONDS_TO_ANSWER", 0.1)
+    monkeypatch.setattr(
+        resolvers, "TPUClusterResolver", lambda tpu: time.sleep(2)
+    )
+    with pytest.raises(ConfigError, match="not answer within 0.1 seconds"):
+        distribution.make_strategy("tpu", "node-1")
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        hosts = {"worker": [f"localhost:{free.getsockname()[1]}"]}
+        found = types.SimpleNamespace(
+            cluster_spec=lambda: tf.train.ClusterSpec(hosts)
+        )
+        monkeypatch.setattr(resolvers, "TPUClusterResolver", lambda tpu: found)
+        monkeypatch.setattr(distribution, "_SECONDS_TO_ANSWER", 60)
+        with pytest.raises(ConfigError, match="no TPU at .*refused"):
+            distribution.make_strategy("tpu", "node-1")
+
+
+def test_a_tpu_compiles_always(tpu):
+    config = resolve.resolve_config(ON_TPU, {"train": {"jit_compile": False}})
+    with pytest.raises(ConfigError, match="compiled programs only"):
+        strategies.strategy_of(config)
+    assert tpu == []
 
 
 def test_an_address_where_nothing_answers():

@@ -131,12 +131,12 @@ def test_a_fusion_of_workers_trains_its_members(tmp_path):
     command = [
         *_command(tmp_path / "fusion"),
         "--method=fusion",
-        "--params_override=members.tasks=[demo_sentiment],train.epochs=1,"
+        "--params_override=members.tasks=[demo_sentiment,demo_acceptability],train.epochs=1,"
         "train.snapshot_steps=null,members.settings.train.epochs=1",
     ]
     assert _wait(_start(command, tmp_path)) == [0, 0]
-    (member,) = (tmp_path / "members").glob("*/demo_sentiment")
-    assert (member / "adapter").is_dir()
+    members = sorted((tmp_path / "members").glob("*/demo_*/adapter"))
+    assert len(members) == 2
     # The second worker does not see the finished run of the first one.
     others = [*command, f"--model_dir={tmp_path / 'elsewhere' / 'fusion'}"]
     assert _wait(_start(command, tmp_path, others)) == [0, 0]

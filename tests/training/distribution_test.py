@@ -44,7 +44,11 @@ def tpu(monkeypatch):
 
         return call
 
-    cpu = tf.distribute.OneDeviceStrategy("/cpu:0")
+    class Cpu(tf.distribute.OneDeviceStrategy):
+        def __init__(self, resolver):
+            asked.append(("strategy",))
+            super().__init__("/cpu:0")
+
     resolvers = tf.distribute.cluster_resolver
     found = types.SimpleNamespace(cluster_spec=lambda: tf.train.ClusterSpec({}))
     monkeypatch.setattr(resolvers, "TPUClusterResolver", note("resolve", found))
@@ -54,7 +58,7 @@ def tpu(monkeypatch):
     monkeypatch.setattr(
         tf.tpu.experimental, "initialize_tpu_system", note("initialize")
     )
-    monkeypatch.setattr(tf.distribute, "TPUStrategy", note("strategy", cpu))
+    monkeypatch.setattr(tf.distribute, "TPUStrategy", Cpu)
     # Forgotten afterwards, and only these: what other tests keep, they share.
     kept = functools.cache(distribution._kept.__wrapped__)
     monkeypatch.setattr(distribution, "_kept", kept)

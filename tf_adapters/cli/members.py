@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+import types
 from typing import TYPE_CHECKING
 from typing import Any
 
-from tf_adapters.cli.command import with_options
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import settings as config_settings
 from tf_adapters.runs import remote_folder
@@ -76,9 +76,9 @@ def with_members(
     if config.distribution_strategy in config_settings.CLUSTERS:
         from tf_adapters.launch import cluster_members
 
-        kept = with_options(options, overwrite=False)
+        own = types.SimpleNamespace(mode="train_and_eval", overwrite=False)
         return cluster_members.train_members(
-            config, folder, lambda one, path: train(one, path, kept)
+            config, folder, lambda one, path: train(one, path, own)
         )
     from tf_adapters.launch import fusion_members
 

@@ -25,7 +25,7 @@ FLOORS = [
     {"export", "report"},
     {"text"},
     {"launch"},
-    {"papers"},
+    {"papers", "serving"},
     {"cli"},
 ]
 FLOOR = {name: i for i, names in enumerate(FLOORS) for name in names}

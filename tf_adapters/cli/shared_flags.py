@@ -207,5 +207,5 @@ GROUPS = {
 # The subcommands. Each is a module in this folder that has a `COMMAND`.
 COMMANDS = (
     *("train", "eval", "predict", "encode", "export", "report", "study"),
-    *("analyse", "tune", "merge", "adapters", "pull", "push"),
+    *("analyse", "tune", "merge", "adapters", "pull", "push", "serve"),
 )

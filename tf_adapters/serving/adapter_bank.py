@@ -91,7 +91,11 @@ class AdapterBank:
         return self._describe(key, member)
 
     def _add(self, key: str, source: str) -> None:
-        details = _check_encoder(source, self.encoder)
+        stored = stored_adapter.find_stored(source)
+        is_ours = stored.format == formats.OURS
+        config = stored.config if is_ours else {"details": {}}
+        if is_ours:
+            _check_encoder(config["encoder"], self.encoder)
         member = trained_members.as_member(source, self.encoder)
         if self._bank is None:
             member = dataclasses.replace(member, name=key)
@@ -100,7 +104,7 @@ class AdapterBank:
             self._bank.add(source, name=key)
         longest = self._bank.encoder.max_tokens
         self._readings[key] = reading_of(
-            member.head, member.folder, details, longest
+            member.head, stored.path, config["details"], longest
         )
 
     def _describe(self, key: str, member: Any) -> dict[str, Any]:
@@ -151,24 +155,17 @@ class AdapterBank:
             yield used
 
 
-def _check_encoder(source: str, encoder: Encoder) -> dict[str, Any]:
-    """Checks that an adapter belongs to an encoder, if its folder says so.
+def _check_encoder(found: dict[str, Any], encoder: Encoder) -> None:
+    """Raises a `RequestError` with status 409 for another encoder.
 
-    Returns the `details` of its `adapter_config.json`, or an empty dict.
-
-    Raises:
-        RequestError: With status 409 if it belongs to another encoder.
+    Args:
+        found: The adapter's encoder, as `adapter_config.json` describes it.
+        encoder: `Encoder` of the server.
     """
-    stored = stored_adapter.find_stored(source)
-    if stored.format != formats.OURS:
-        return {}
-    config = stored.config
-    found = config["encoder"]["fingerprint"]
-    if found != encoder.fingerprint:
+    if found["fingerprint"] != encoder.fingerprint:
         raise RequestError(
             409,
             "The adapter was trained on an encoder with the fingerprint "
-            f"{found}, but the server has the encoder `{encoder.name}` with "
-            f"the fingerprint {encoder.fingerprint}.",
+            f"{found['fingerprint']}, but the server has the encoder "
+            f"`{encoder.name}` with the fingerprint {encoder.fingerprint}.",
         )
-    return config["details"]

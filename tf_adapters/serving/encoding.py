@@ -12,7 +12,6 @@ import dataclasses
 from typing import Any
 
 from tf_adapters.data.examples import Examples
-from tf_adapters.data.tokens.packer import Packer
 from tf_adapters.heads.vector_head import VectorHead
 from tf_adapters.serving.reading import Reading
 
@@ -26,13 +25,14 @@ class Question:
 
 
 def encode(
-    questions: Sequence[Question], packer_of: Callable[[int], Packer]
+    questions: Sequence[Question], packer_of: Callable[[int], Any]
 ) -> list[Examples]:
     """Returns the `Examples` of each question.
 
     Args:
         questions: List of questions.
-        packer_of: Function that returns the packer for a maximum length.
+        packer_of: Function that returns the `TextPacker` or `PythonPacker` for
+            a maximum length.
     """
     found: dict[int, Examples] = {}
     groups = collections.defaultdict(list)
@@ -54,9 +54,7 @@ def encode(
     return [found[place] for place in range(len(questions))]
 
 
-def _encode_texts(
-    questions: Sequence[Question], packer: Packer
-) -> list[Examples]:
+def _encode_texts(questions: Sequence[Question], packer: Any) -> list[Examples]:
     """Tokenizes questions with the same number of text fields."""
     number = len(questions[0].reading.fields)
     texts = [

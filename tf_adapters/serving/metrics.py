@@ -48,42 +48,44 @@ class Metrics:
         self, waiting: Callable[[], int], num_adapters: Callable[[], int]
     ) -> None:
         self._registry = prometheus_client.CollectorRegistry()
-        registry = {"registry": self._registry}
+        registry = self._registry
         self._requests = prometheus_client.Counter(
             "tf_adapters_requests",
             "Requests by kind and HTTP status.",
             ("route", "status"),
-            **registry,
+            registry=registry,
         )
         self._seconds = prometheus_client.Histogram(
             "tf_adapters_request_seconds",
             "Seconds from the arrival of a request to its response.",
             ("route",),
             buckets=_SECONDS,
-            **registry,
+            registry=registry,
         )
         self._texts = prometheus_client.Counter(
             "tf_adapters_texts",
             "Instances that were answered, by adapter.",
             ("adapter",),
-            **registry,
+            registry=registry,
         )
         self._tokens = prometheus_client.Counter(
-            "tf_adapters_tokens", "Tokens that were read.", **registry
+            "tf_adapters_tokens", "Tokens that were read.", registry=registry
         )
         self._batches = prometheus_client.Histogram(
             "tf_adapters_batch_requests",
             "Requests that were computed together.",
             buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
-            **registry,
+            registry=registry,
         )
         prometheus_client.Gauge(
             "tf_adapters_requests_under_way",
             "Requests that wait or are computed.",
-            **registry,
+            registry=registry,
         ).set_function(waiting)
         prometheus_client.Gauge(
-            "tf_adapters_adapters", "Adapters that are served.", **registry
+            "tf_adapters_adapters",
+            "Adapters that are served.",
+            registry=registry,
         ).set_function(num_adapters)
 
     def count(self, handled: Handled) -> None:

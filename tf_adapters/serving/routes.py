@@ -214,7 +214,7 @@ class Handlers:
 
     async def page(self, request: Request) -> Result:
         """Answers the page that asks several adapters about a text."""
-        page = importlib.resources.files(__package__) / "page.html"
+        page = importlib.resources.files("tf_adapters.serving") / "page.html"
         text = page.read_text(encoding="utf-8")
         return HTMLResponse(text, headers=_PAGE_HEADERS), {}
 

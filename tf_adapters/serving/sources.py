@@ -1,4 +1,4 @@
-"""Finds the adapters that a server is told to serve, by name."""
+"""Finds the adapters to serve, by name."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_shapes_that_change_are_refused_on_a_tpu(tpu, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_a_fusion_on_a_tpu_trains_its_members(tpu, tmp_path, capsys):
-    """In the same process, and equal to members in their own processes."""
+    """In the same process, as commands of their own would train them."""
     for task in ("rte", "mrpc"):
         for split, count in (("train", 40), ("dev", 16)):
             rows = [
@@ -142,18 +142,27 @@ def test_a_fusion_on_a_tpu_trains_its_members(tpu, tmp_path, capsys):
             "settings": {"train": {"epochs": 1, "batch_size": 16}},
         },
     }
-    results = []
-    for strategy in ("tpu", "one_device"):
-        folder = tmp_path / strategy / "fusion"
-        settings = {**fusion, "distribution_strategy": strategy}
-        assert commands.run(folder, settings) == 0
-        results.append(json.loads((folder / "result.json").read_text()))
-        said = capsys.readouterr().out
-        assert ("Training the adapter of mrpc" in said) == (strategy == "tpu")
-    assert results[0]["validation"] == results[1]["validation"]
-    # The finished members are found again by another fusion.
-    other = {**fusion, "seed": 0, "train": {"epochs": 2}}
-    assert commands.run(tmp_path / "tpu" / "other", other) == 0
+    assert commands.run(tmp_path / "fusion", fusion) == 0
+    assert "Training the adapter of mrpc" in capsys.readouterr().out
+    config = tmp_path / "fusion/adapter/adapter_config.json"
+    members = json.loads(config.read_text())["members"]
+    assert [member["name"] for member in members] == ["rte", "mrpc"]
+    # A command of its own trains the same adapter, on any device.
+    (member,) = (tmp_path / "members").glob("*/mrpc")
+    alone = {**fusion, "task": "mrpc", "method": "pfeiffer"}
+    alone |= fusion["members"]["settings"]
+    alone |= {"members": {}, "distribution_strategy": "one_device", "tpu": ""}
+    assert commands.run(tmp_path / "alone", alone) == 0
+    results = [
+        json.loads((folder / "result.json").read_text())
+        for folder in (member, tmp_path / "alone")
+    ]
+    for key in ("validation", "steps", "trained_weights"):
+        assert results[0][key] == results[1][key]
+    # Another fusion finds the finished members.
+    capsys.readouterr()
+    other = {**fusion, "train": {"epochs": 2}}
+    assert commands.run(tmp_path / "other", other) == 0
     assert "Training the adapter" not in capsys.readouterr().out
     assert len(tpu) == 4
 

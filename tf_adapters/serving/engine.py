@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.data.tokens.packer_choice import packer_of
 from tf_adapters.serving.adapter_bank import AdapterBank
 from tf_adapters.serving.encoding import Question
 from tf_adapters.serving.encoding import encode
@@ -22,7 +23,6 @@ from tf_adapters.serving.messages import Reply
 from tf_adapters.serving.request_error import RequestError
 from tf_adapters.serving.steps import padded_features
 from tf_adapters.serving.steps import plan_steps
-from tf_adapters.text.packers import packer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,16 +1,17 @@
 """Rewrites an ONNX graph so that ONNX Runtime runs it fast.
 
-The converter translates TensorFlow's operations one by one. ONNX Runtime
-recognizes layer norms, GELU and matrix multiplications of token vectors only in
-another form:
+The converter translates TensorFlow's operations one by one. For layer norms,
+GELU and matrix multiplications of token vectors, the result is slow, because
+ONNX Runtime recognizes these operations only in a different form:
 
-- A layer norm becomes one `LayerNormalization`. An `Add` before it becomes a
-  `Sum`, because ONNX Runtime 1.31 would combine an `Add` and the norm in one
-  operation that is 15 times slower than the two.
+- A layer norm becomes one `LayerNormalization`. An `Add` whose output goes into
+  the norm is replaced by a `Sum`, because ONNX Runtime 1.31 would combine an
+  `Add` and the norm in one operation that is 15 times slower than the two.
 - GELU becomes `0.5 (x (1 + erf(x / sqrt(2))))`, in this order.
 - Token vectors are multiplied by a matrix without a reshape to two dimensions.
 
-Operations in any other form are not changed.
+Operations that the converter wrote in a form not expected here are left as they
+are.
 """
 
 from __future__ import annotations

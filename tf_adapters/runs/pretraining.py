@@ -94,7 +94,7 @@ def _check(config: Config) -> None:
 
 
 def _config(config: Config, num_texts: int) -> Config:
-    """Returns the `Config` with which a run is pretrained.
+    """Returns the `Config` of the pretraining that precedes a run.
 
     `config` is the `Config` of the run itself. `num_texts` is the number of
     training texts.

@@ -221,7 +221,7 @@ def _as_before(graph: _Graph, shape: str, width: int) -> str | None:
 
     Args:
         graph: Graph that computes the shape.
-        shape: Name of the tensor that holds the shape, of three sizes.
+        shape: Name of the tensor that holds the shape: three sizes.
         width: Expected last size. If another is found, `None` is returned.
     """
     joined = graph.maker(_uncast(graph, shape), "Concat")

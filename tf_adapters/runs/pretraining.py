@@ -37,9 +37,8 @@ def train_pretraining(
 ) -> Config:
     """Pretrains a run's weights on the run's texts, and prints the loss.
 
-    The weights are trained to predict masked tokens.
-
-    If an earlier process has finished the pretraining, its result is used.
+    The weights are trained to predict masked tokens. If an earlier process has
+    finished the pretraining, its result is used.
 
     Args:
         config: `Config` in which `pretrain.steps` is set.

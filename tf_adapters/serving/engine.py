@@ -17,12 +17,12 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.serving.adapter_bank import AdapterBank
 from tf_adapters.serving.encoding import Question
 from tf_adapters.serving.encoding import encode
+from tf_adapters.serving.fast_packer import Packers
 from tf_adapters.serving.messages import Ask
 from tf_adapters.serving.messages import Reply
 from tf_adapters.serving.request_error import RequestError
 from tf_adapters.serving.steps import padded_features
 from tf_adapters.serving.steps import plan_steps
-from tf_adapters.text.packers import packer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,9 +51,8 @@ class Engine:
     ) -> None:
         self.max_tokens = max_tokens
         self.adapters = AdapterBank(encoder, capacity)
-        self._packer = functools.lru_cache(
-            lambda length: packer_of(tokenizer, length, encoder.takes_segments)
-        )
+        packers = Packers(tokenizer, encoder.takes_segments)
+        self._packer = functools.lru_cache(packers.make)
         self._graphs = _Graphs()
 
     def load(self, key: str, source: str) -> dict[str, Any]:

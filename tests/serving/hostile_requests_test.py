@@ -99,7 +99,7 @@ def client(tmp_path_factory):
     sources = {name: str(folder / name) for name in served.KINDS}
     for name, source in sources.items():
         engine.load(name, source)
-    engine.adapters.bank.reserve(20)
+    engine.prepare()
     limits = Limits(texts=100, characters=20_000, body_bytes=1_000_000)
     log = tmp_path_factory.mktemp("log") / "log.jsonl"
     _, client = served.make_app(

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from tf_adapters.models.bank_model import BankModel
 
 _LOGGER = logging.getLogger(__name__)
+# Number of adapters of each kind for which there is room in the bank's
+# variables from the start. With more, the variables are doubled.
+_SPARE = 16
 
 
 class Engine:
@@ -58,6 +61,19 @@ class Engine:
     def load(self, key: str, source: str) -> dict[str, Any]:
         """Loads an adapter; see `AdapterBank.load`."""
         return self.adapters.load(key, source)
+
+    def prepare(self) -> None:
+        """Makes the graph, and room for a few more adapters of each kind.
+
+        Otherwise, the first request would wait for this, and so would the first
+        request after an adapter was added.
+        """
+        if not self.adapters.is_empty:
+            self.adapters.bank.reserve(_SPARE)
+            names = self.adapters.bank.feature_shapes()
+            one = dict.fromkeys(names, np.ones((1, 1), "int32"))
+            absent = np.array([-1], "int32")  # No adapter has this id.
+            self._graphs.of(self.adapters.bank)({**one, "adapter_ids": absent})
 
     def forget(self, key: str) -> None:
         """Removes an adapter; see `AdapterBank.forget`."""

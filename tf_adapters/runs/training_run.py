@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 from typing import Any
 
+from tf_adapters.common import keras_backend
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.runs import calibration
 from tf_adapters.runs import earlier_runs
@@ -69,6 +70,7 @@ def train_experiment(
     Raises:
         Stopped: If the process was asked to stop, or another worker was lost.
     """
+    keras_backend.use_backend(config.backend)
     strategy = strategies.strategy_of(config)
     with workers.losses_as_stops(strategy):
         started = time.perf_counter()

@@ -15,9 +15,9 @@ from tf_adapters.common import progress_bar
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
 from tf_adapters.training import graphs
+from tf_adapters.training import judging
 from tf_adapters.training import workers
 from tf_adapters.training.adapter_drop import num_left_out
-from tf_adapters.training.mean_loss import mean_loss
 from tf_adapters.training.optimizers import make_optimizer
 from tf_adapters.training.train_step import TrainStep
 from tf_adapters.training.train_step import without
@@ -96,14 +96,7 @@ class Trainer:
         Returns:
             Dict of metrics, and the predictions from the head's `judge`.
         """
-        head, outputs = self.model.head, self.predict(examples, title)
-        values, compared = head.judge(
-            self.metric_names, outputs, examples.targets, examples.source
-        )
-        # For masked language modeling, the loss is one of the metrics.
-        if self.settings.evaluate_loss and examples.targets is not None:
-            values["loss"] = mean_loss(head, outputs, examples)
-        return values, compared
+        return judging.judge(self, examples, title)
 
     def predict(
         self, examples: Examples, title: str | None = None

@@ -24,7 +24,7 @@ CASES = {
     "drop": ("pfeiffer", {"adapter_drop": (0, 1)}, {}),
     "fusion": ("fusion", {"validate_every_steps": 2}, {}),
     "fixed": (
-        "bitfit",
+        "pfeiffer",
         {},
         {"batching": "fixed", "length_buckets": [6], "max_length": 12},
     ),

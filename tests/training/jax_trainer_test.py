@@ -1,0 +1,75 @@
+"""Tests that JAX trains the same as TensorFlow, on one and on eight devices."""
+
+import os
+from pathlib import Path
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.training import backend_program
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytest.importorskip("jax")
+
+
+@pytest.fixture(scope="module")
+def of_tensorflow():
+    return {
+        name: backend_program.train(name, "one_device")
+        for name in backend_program.CASES
+    }
+
+
+@pytest.fixture(
+    scope="module",
+    params=[("one_device", 1), ("mirrored", 8)],
+    ids=["one", "eight"],
+)
+def of_jax(request, tmp_path_factory):
+    """Returns what all cases came to, and the number of devices."""
+    strategy, devices = request.param
+    path = tmp_path_factory.mktemp("jax") / "found.npz"
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "tests.training.backend_program"),
+            *(path, strategy, *backend_program.CASES),
+        ],
+        cwd=Path(__file__).parents[2],
+        env={
+            **os.environ,
+            "KERAS_BACKEND": "jax",
+            "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+        },
+        check=True,
+    )
+    found = {name: {} for name in backend_program.CASES}
+    for key, value in np.load(path).items():
+        case, _, name = key.partition(":")
+        found[case][name] = value
+    return found, devices
+
+
+@pytest.mark.parametrize("case", backend_program.CASES)
+def test_it_equals_tensorflow(of_tensorflow, of_jax, case):
+    found, devices = of_jax
+    expected, received = of_tensorflow[case], found[case]
+    assert received["replicas"] == devices
+    assert expected["losses"][0] != expected["losses"][-1]
+    assert received["metric"] == expected["metric"]
+    names = [key for key in expected if key.startswith("weights/")]
+    assert len(names) > 2
+    for name in ("losses", "outputs", *names):
+        np.testing.assert_allclose(
+            received[name], expected[name], rtol=0, atol=2e-5, err_msg=name
+        )
+
+
+@pytest.mark.parametrize(
+    ("case", "programs"), [("houlsby", 1), ("fixed", 2), ("drop", 2)]
+)
+def test_each_shape_is_compiled_once(of_jax, case, programs):
+    """Lengths 6 and 12, or no adapters in 0 and 1 blocks, in two epochs."""
+    found, _ = of_jax
+    assert found[case]["compilations"] == programs

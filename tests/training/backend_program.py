@@ -14,6 +14,7 @@ import numpy as np
 from tests import tiny
 from tests.methods import cases
 from tests.runs import toy_runs
+from tests.training import single_steps
 
 # Settings of the cases: method, settings of training and of the data, strategy.
 CASES = {
@@ -54,9 +55,34 @@ def train(name, strategy):
     }
 
 
+def train_head(kind, strategy):
+    """Returns the losses and the weights of one epoch with a kind of output."""
+    head, make_examples = single_steps.HEADS[kind]
+    data = {"batching": "fixed", "max_length": single_steps.LENGTH}
+    trainer = toy_runs.trainer(toy_runs.config(data=data), strategy, head=head)
+    tiny.randomize(trainer.variables, 0.1)
+    trainer.prepare_training(4)
+    examples = make_examples()
+    batches = [b for epoch in (0, 1) for b in trainer.plan(examples, epoch)]
+    results = trainer.train_loops(examples, [[batch] for batch in batches])
+    losses = [np.asarray(loss) for loss, _ in results]
+    return {"losses": np.concatenate(losses)} | {
+        f"weights/{n}": v
+        for n, v in zip(
+            trainer.names, tiny.values(trainer.variables), strict=True
+        )
+    }
+
+
+def train_case(name, strategy):
+    """Returns what a case of `CASES` or a kind of output came to."""
+    make = train if name in CASES else train_head
+    return make(name, strategy)
+
+
 def main():
     path, strategy, *names = sys.argv[1:]
-    found = {name: train(name, strategy) for name in names}
+    found = {name: train_case(name, strategy) for name in names}
     np.savez(
         path,
         **{

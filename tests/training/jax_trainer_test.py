@@ -9,16 +9,18 @@ import numpy as np
 import pytest
 
 from tests.training import backend_program
+from tests.training import single_steps
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 pytest.importorskip("jax")
+
+NAMES = (*backend_program.CASES, *single_steps.HEADS)
 
 
 @pytest.fixture(scope="module")
 def of_tensorflow():
     return {
-        name: backend_program.train(name, "one_device")
-        for name in backend_program.CASES
+        name: backend_program.train_case(name, "one_device") for name in NAMES
     }
 
 
@@ -34,7 +36,7 @@ def of_jax(request, tmp_path_factory):
     subprocess.run(
         [
             *(sys.executable, "-m", "tests.training.backend_program"),
-            *(path, strategy, *backend_program.CASES),
+            *(path, strategy, *NAMES),
         ],
         cwd=Path(__file__).parents[2],
         env={
@@ -44,7 +46,7 @@ def of_jax(request, tmp_path_factory):
         },
         check=True,
     )
-    found = {name: {} for name in backend_program.CASES}
+    found = {name: {} for name in NAMES}
     for key, value in np.load(path).items():
         case, _, name = key.partition(":")
         found[case][name] = value
@@ -63,6 +65,18 @@ def test_it_equals_tensorflow(of_tensorflow, of_jax, case):
     for name in ("losses", "outputs", *names):
         np.testing.assert_allclose(
             received[name], expected[name], rtol=0, atol=2e-5, err_msg=name
+        )
+
+
+@pytest.mark.parametrize("kind", single_steps.HEADS)
+def test_each_kind_of_output_equals_tensorflow(of_tensorflow, of_jax, kind):
+    found, _ = of_jax
+    expected, received = of_tensorflow[kind], found[kind]
+    assert received.keys() == expected.keys() and len(expected) > 2
+    assert np.abs(expected["losses"]).min() > 1e-2
+    for name, values in expected.items():
+        np.testing.assert_allclose(
+            received[name], values, rtol=0, atol=2e-5, err_msg=name
         )
 
 

@@ -23,6 +23,7 @@ FLOORS = [
     {"merging"},
     {"runs"},
     {"export", "report"},
+    {"explain"},
     {"text"},
     {"launch"},
     {"papers"},

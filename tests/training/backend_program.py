@@ -59,7 +59,9 @@ def train_head(kind, strategy):
     """Returns the losses and the weights of one epoch with a kind of output."""
     head, make_examples = single_steps.HEADS[kind]
     data = {"batching": "fixed", "max_length": single_steps.LENGTH}
-    trainer = toy_runs.trainer(toy_runs.config(data=data), strategy, head=head)
+    trainer = toy_runs.trainer(
+        toy_runs.config(data=data, learning_rate=1e-3), strategy, head=head
+    )
     tiny.randomize(trainer.variables, 0.1)
     trainer.prepare_training(4)
     examples = make_examples()

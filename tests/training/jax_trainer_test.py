@@ -14,6 +14,9 @@ from tests.training import single_steps
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 pytest.importorskip("jax")
 
+# Their losses compare outputs, so that adding a number to all of them changes
+# nothing. The gradients of biases are rounding errors, which Adam makes large.
+COMPARING = ("span", "choice")
 NAMES = (*backend_program.CASES, *single_steps.HEADS)
 
 
@@ -75,6 +78,8 @@ def test_each_kind_of_output_equals_tensorflow(of_tensorflow, of_jax, kind):
     assert received.keys() == expected.keys() and len(expected) > 2
     assert np.abs(expected["losses"]).min() > 1e-2
     for name, values in expected.items():
+        if kind in COMPARING and name.endswith(("/bias", "layer_norm/beta")):
+            continue
         np.testing.assert_allclose(
             received[name], values, rtol=0, atol=2e-5, err_msg=name
         )

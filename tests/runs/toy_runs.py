@@ -60,7 +60,7 @@ def trainer(
             num_blocks=num_blocks or cases.num_blocks(method),
         )
         model = cases.build(encoder, method, head, remat=config.train.remat)
-    return strategies.make_trainer(
+    return strategies.trainer_class()(
         model, strategy, config.train, config.data, config.seed, ("accuracy",)
     )
 

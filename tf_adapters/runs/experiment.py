@@ -155,7 +155,7 @@ class Experiment:
             model: `AdapterModel`.
             trained: See `Trainer`.
         """
-        return strategies.make_trainer(
+        return strategies.trainer_class()(
             model,
             self.strategy,
             self.config.train,

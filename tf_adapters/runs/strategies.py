@@ -1,4 +1,4 @@
-"""Creates the distribution strategy and the trainer of a run."""
+"""Chooses the distribution strategy and the trainer of a run."""
 
 from __future__ import annotations
 
@@ -71,14 +71,10 @@ def _jax_devices(config: Config) -> Any:
     return jax_devices.make_devices(config)
 
 
-def make_trainer(*arguments: Any) -> Any:
-    """Returns a `Trainer`, or a `JaxTrainer` with Keras's JAX backend.
-
-    Args:
-        *arguments: See `Trainer`.
-    """
+def trainer_class() -> Any:
+    """Returns `Trainer`, or `JaxTrainer` with Keras's JAX backend."""
     if keras.backend.backend() == "jax":
         from tf_adapters.training import jax_trainer
 
-        return jax_trainer.JaxTrainer(*arguments)
-    return trainer.Trainer(*arguments)
+        return jax_trainer.JaxTrainer
+    return trainer.Trainer

@@ -78,16 +78,19 @@ class JaxTrainer:
     def judge(
         self, examples: Examples, title: str | None = None
     ) -> tuple[dict[str, float], dict[str, Any]]:
-        """Returns the metrics, and predictions to store; see `judging`."""
-        return judging.judge(self, examples, title)
+        """Returns the metrics, and predictions to store; see `Trainer`."""
+        return judging.judge(
+            self.model.head,
+            self.metric_names,
+            self.predict(examples, title),
+            examples,
+            self.settings.evaluate_loss,
+        )
 
     def predict(
         self, examples: Examples, title: str | None = None
     ) -> list[np.ndarray]:
-        """Returns a list with the model's outputs for each example, in order.
-
-        See `Trainer.predict`.
-        """
+        """Returns the outputs for each example; see `Trainer.predict`."""
         rows: list[Any] = [None] * len(examples)
         for index, row in self.compute(self._answers, examples, title):
             rows[index] = row
@@ -109,7 +112,7 @@ class JaxTrainer:
                 outputs. It is compiled once for each shape. Pass the same
                 object each time, so that it is not compiled again.
             examples: `Examples`.
-            title: See `judging.judge`.
+            title: See `Trainer.predict`.
         """
         unlabeled = dataclasses.replace(examples, targets=None)
         plan = self._evaluation_plan(examples)
@@ -131,8 +134,9 @@ class JaxTrainer:
         plan = batch_plan.plan_evaluation(
             *(examples.lengths, size, self.data.fixed_lengths, examples.costs)
         )
-        longest = int(max(examples.lengths, default=0))
-        return few_shapes.pad_batches(plan, self.strategy.rows(size), longest)
+        return few_shapes.pad_batches(
+            plan, self.strategy.rows(size), examples.lengths
+        )
 
     def plan(self, examples: Examples, epoch: int) -> list[Batch]:
         """Returns the batches of one epoch; see `batch_plan.plan_training`."""
@@ -149,8 +153,7 @@ class JaxTrainer:
         )
         parts = settings.accumulation_steps
         rows = self.strategy.rows(settings.batch_size, parts)
-        longest = int(max(examples.lengths, default=0))
-        return few_shapes.pad_batches(plan, rows, longest)
+        return few_shapes.pad_batches(plan, rows, examples.lengths)
 
     def kind(self, examples: Examples | None, batch: Batch) -> int:
         """Returns the padded length of a batch.

@@ -8,28 +8,34 @@ from typing import Any
 from tf_adapters.training.mean_loss import mean_loss
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from tf_adapters.data.examples import Examples
 
 
 def judge(
-    trainer: Any, examples: Examples, title: str | None = None
+    head: Any,
+    metric_names: tuple[str, ...],
+    outputs: list[np.ndarray],
+    examples: Examples,
+    evaluate_loss: bool,
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """Returns the metrics of a trainer's model, and predictions to store.
+    """Returns the metrics of a model's outputs, and predictions to store.
 
     Args:
-        trainer: `Trainer` or `JaxTrainer`.
+        head: A head, see `tf_adapters.heads`.
+        metric_names: Names in `heads.metrics`.
+        outputs: List with the model's outputs for each example.
         examples: `Examples` with targets.
-        title: Title of a progress bar, shown if this takes long, or `None`
-            (default) for no progress bar.
+        evaluate_loss: Whether the metrics include the loss.
 
     Returns:
         Dict of metrics, and the predictions from the head's `judge`.
     """
-    head, outputs = trainer.model.head, trainer.predict(examples, title)
     values, compared = head.judge(
-        trainer.metric_names, outputs, examples.targets, examples.source
+        metric_names, outputs, examples.targets, examples.source
     )
     # For masked language modeling, the loss is one of the metrics.
-    if trainer.settings.evaluate_loss and examples.targets is not None:
+    if evaluate_loss and examples.targets is not None:
         values["loss"] = mean_loss(head, outputs, examples)
     return values, compared

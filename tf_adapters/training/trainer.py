@@ -96,7 +96,13 @@ class Trainer:
         Returns:
             Dict of metrics, and the predictions from the head's `judge`.
         """
-        return judging.judge(self, examples, title)
+        return judging.judge(
+            self.model.head,
+            self.metric_names,
+            self.predict(examples, title),
+            examples,
+            self.settings.evaluate_loss,
+        )
 
     def predict(
         self, examples: Examples, title: str | None = None

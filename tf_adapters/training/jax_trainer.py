@@ -156,10 +156,7 @@ class JaxTrainer:
         return few_shapes.pad_batches(plan, rows, examples.lengths)
 
     def kind(self, examples: Examples | None, batch: Batch) -> int:
-        """Returns the padded length of a batch.
-
-        Batches of the same length have the same shape.
-        """
+        """Returns a batch's length, which determines its shape."""
         return batch.length
 
     def prepare_training(self, total_steps: int) -> None:

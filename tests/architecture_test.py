@@ -26,7 +26,7 @@ FLOORS = [
     {"explain"},
     {"text"},
     {"launch"},
-    {"papers"},
+    {"papers", "serving"},
     {"cli"},
 ]
 FLOOR = {name: i for i, names in enumerate(FLOORS) for name in names}

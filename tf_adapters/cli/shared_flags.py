@@ -209,4 +209,5 @@ GROUPS = {
 COMMANDS = (
     *("train", "eval", "predict", "explain", "encode", "export", "report"),
     *("study", "analyse", "tune", "merge", "adapters", "pull", "push"),
+    "serve",
 )

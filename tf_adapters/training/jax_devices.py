@@ -126,6 +126,11 @@ def _check_settings(config: Config) -> None:
             "The search for a network without an encoder needs TensorFlow: "
             "leave --backend out."
         )
+    if config.train.jit_compile is False:
+        raise ConfigError(
+            "JAX runs compiled programs only. Received: `train.jit_compile` "
+            "false. Leave it out."
+        )
     if config.train.precision == "mixed_float16":
         raise ConfigError(
             "The loss scale that mixed_float16 needs is part of the TensorFlow "

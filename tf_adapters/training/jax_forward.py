@@ -25,11 +25,15 @@ class JaxForward:
         model: Keras model whose variables the functions use. Their values are
             arguments of the compiled functions, so they may change between two
             calls.
+
+    Attributes:
+        num_compilations: Number of programs compiled so far.
     """
 
     def __init__(self, model: keras.Model) -> None:
         self._variables = model.variables
         self._compiled: dict[Function, Any] = {}
+        self.num_compilations = 0
 
     def compute(
         self, function: Function, features: dict[str, Tensor]
@@ -43,6 +47,7 @@ class JaxForward:
         """
 
         def outputs(values: list[Tensor], inputs: dict[str, Tensor]) -> Tensor:
+            self.num_compilations += 1
             mapping = zip(self._variables, values, strict=True)
             with keras.StatelessScope(state_mapping=mapping):
                 return function(inputs)

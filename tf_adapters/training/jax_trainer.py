@@ -15,8 +15,8 @@ import numpy as np
 
 from tf_adapters.common import progress_bar
 from tf_adapters.data.batches import batch_plan
-from tf_adapters.data.batches import few_shapes
 from tf_adapters.data.batches import pipeline
+from tf_adapters.training import device_errors
 from tf_adapters.training import judging
 from tf_adapters.training.adapter_drop import num_left_out
 from tf_adapters.training.jax_forward import JaxForward
@@ -59,7 +59,10 @@ class JaxTrainer:
         self.model = model
         self.strategy = strategy
         self.settings = settings
-        self.data = data
+        self.batching, self.fixed_lengths = data.batching, data.fixed_lengths
+        self.compiled_lengths = self.fixed_lengths or batch_plan.few_lengths(
+            data.max_length
+        )
         self.seed = seed
         self.metric_names = metric_names
         if trained is None:
@@ -69,7 +72,12 @@ class JaxTrainer:
         self.optimizer: AdamWOfSums | Any = None
         self.step: JaxStep | Any = None
         self._forward = JaxForward(model)
-        self._known_lengths: set[int] = set()
+
+    @property
+    def num_programs(self) -> int:
+        """Number of programs that were compiled so far."""
+        of_step = 0 if self.step is None else self.step.num_compilations
+        return of_step + self._forward.num_compilations
 
     def evaluate(self, examples: Examples) -> dict[str, float]:
         """Returns a dict of the metrics on all of `examples`."""
@@ -117,9 +125,10 @@ class JaxTrainer:
         unlabeled = dataclasses.replace(examples, targets=None)
         plan = self._evaluation_plan(examples)
         forward = functools.partial(self._forward.compute, function)
-        with progress_bar.progress_bar(
+        bar = progress_bar.progress_bar(
             len(plan), title, unit="batch", delay=progress_bar.DELAY
-        ) as bar:
+        )
+        with bar, device_errors.explained(self.settings, False):
             for _, batches in itertools.groupby(plan, key=_shape):
                 results = (
                     (features["indices"], forward(features))
@@ -132,11 +141,10 @@ class JaxTrainer:
     def _evaluation_plan(self, examples: Examples) -> list[Batch]:
         size = self.settings.eval_batch_size
         plan = batch_plan.plan_evaluation(
-            *(examples.lengths, size, self.data.fixed_lengths, examples.costs)
+            *(examples.lengths, size, self.fixed_lengths, examples.costs)
         )
-        return few_shapes.pad_batches(
-            plan, self.strategy.rows(size), examples.lengths
-        )
+        rows = self.strategy.rows(size)
+        return batch_plan.in_fixed_shapes(plan, rows, self.compiled_lengths)
 
     def plan(self, examples: Examples, epoch: int) -> list[Batch]:
         """Returns the batches of one epoch; see `batch_plan.plan_training`."""
@@ -146,14 +154,14 @@ class JaxTrainer:
             settings.batch_size,
             self.seed,
             epoch,
-            self.data.batching,
-            self.data.fixed_lengths,
+            self.batching,
+            self.fixed_lengths,
             settings.steps_per_loop,
             examples.costs,
         )
         parts = settings.accumulation_steps
         rows = self.strategy.rows(settings.batch_size, parts)
-        return few_shapes.pad_batches(plan, rows, examples.lengths)
+        return batch_plan.in_fixed_shapes(plan, rows, self.compiled_lengths)
 
     def kind(self, examples: Examples | None, batch: Batch) -> int:
         """Returns a batch's length, which determines its shape."""
@@ -190,7 +198,6 @@ class JaxTrainer:
         by_shape = collections.defaultdict(list)
         for loop in loops:
             by_shape[_shape(loop[0])] += loop
-        self._print_lengths({length for length, _ in by_shape})
         features = {
             shape: self._features(examples, batches)
             for shape, batches in by_shape.items()
@@ -199,23 +206,13 @@ class JaxTrainer:
             left_out = num_left_out(
                 self.settings.adapter_drop, self.seed, loop[0].draw
             )
-            results = [
-                self.step.run(next(features[_shape(batch)]), left_out)
-                for batch in loop
-            ]
+            with device_errors.explained(self.settings, False):
+                results = [
+                    self.step.run(next(features[_shape(batch)]), left_out)
+                    for batch in loop
+                ]
             losses, norms = zip(*results, strict=True)
             yield jnp.stack(losses), jnp.stack(norms)
-
-    def _print_lengths(self, lengths: set[int]) -> None:
-        """Says which programs are compiled, since each may take a minute."""
-        new = sorted(lengths - self._known_lengths)
-        self._known_lengths |= lengths
-        if new:
-            print(
-                "JAX compiles a training step for each length of a batch: "
-                f"{', '.join(map(str, new))} tokens.",
-                flush=True,
-            )
 
     def _features(
         self, examples: Examples, batches: list[Batch]

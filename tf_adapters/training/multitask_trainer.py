@@ -59,6 +59,11 @@ class MultiTaskTrainer:
             for task, trainer in trainers.items()
         }
 
+    @property
+    def num_programs(self) -> int:
+        """Number of programs that XLA has compiled so far, of all tasks."""
+        return sum(one.num_programs for one in self.trainers.values())
+
     def plan(self, examples: Mixture, epoch: int) -> list[Batch]:
         """Returns the batches of one epoch, see `task_mixture.plan_mixture`."""
         return task_mixture.plan_mixture(

@@ -102,7 +102,7 @@ def train_multitask(
                 config.train.batch_size,
             )
             for one in experiments.values():
-                run_facts.print_compilation(one.trainer)
+                run_facts.print_compilation(one.trainer.compiled_lengths)
             outcome, compared = _fit(experiments, model, folders, examples)
             for name, own in compared.items():
                 head = experiments[name].model.head

@@ -17,7 +17,6 @@ from tf_adapters.runs.provenance import provenance
 if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
     from tf_adapters.runs.run_folder import RunFolder
-    from tf_adapters.training.trainer import Trainer
 
 
 _LOGGER = logging.getLogger(__name__)
@@ -84,13 +83,12 @@ def print_sizes(examples: dict[str, Any], batch_size: int) -> None:
             )
 
 
-def print_compilation(trainer: Trainer) -> None:
+def print_compilation(lengths: tuple[int, ...]) -> None:
     """Prints how many programs XLA can compile for training, if it does.
 
     Args:
-        trainer: `Trainer` of the run.
+        lengths: Lengths of the batches that XLA compiles. Empty if it is off.
     """
-    lengths = trainer.compiled_lengths
     if not lengths:
         return
     hint = ""

@@ -116,7 +116,7 @@ def train_experiment(
             examples = experiment.examples_by_split(data.rows)
             data.rows.clear()
             run_facts.print_sizes(examples, config.train.batch_size)
-            run_facts.print_compilation(experiment.trainer)
+            run_facts.print_compilation(experiment.trainer.compiled_lengths)
             before = _prepare(experiment, prepare, examples["validation"])
             result = _train(experiment, run, examples, watchers)
             result["data_fingerprint"] = data.fingerprints

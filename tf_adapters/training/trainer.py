@@ -69,7 +69,6 @@ class Trainer:
         self.strategy = strategy
         self.settings = settings
         self.batching, self.fixed_lengths = data.batching, data.fixed_lengths
-        self.few_lengths = batch_plan.few_lengths(data.max_length)
         self.seed = seed
         self.metric_names = metric_names
         if trained is None:
@@ -79,18 +78,16 @@ class Trainer:
         self.optimizer: AdamWOfSums | Any = None
         self.step: TrainStep | Any = None
         self.compiler = Compiler(settings.jit_compile, strategy)
+        # Lengths of the batches that XLA compiles.
+        self.compiled_lengths: tuple[int, ...] = ()
+        if self.compiler.is_on:
+            few = batch_plan.few_lengths(data.max_length)
+            self.compiled_lengths = self.fixed_lengths or few
         self.inputs = Inputs(strategy)
         self.evaluator = Evaluator(
             strategy, self.inputs, self.compiler, settings.steps_per_loop
         )
         self._iterators = graphs.Iterators()
-
-    @property
-    def compiled_lengths(self) -> tuple[int, ...]:
-        """Lengths of the batches that XLA compiles; empty if it is off."""
-        if not self.compiler.is_on:
-            return ()
-        return self.fixed_lengths or self.few_lengths
 
     @property
     def num_programs(self) -> int:
@@ -199,7 +196,8 @@ class Trainer:
         counts = examples.num_choices
         if not self.compiler.is_on or self.fixed_lengths or np.ptp(counts):
             return plan
-        return batch_plan.in_fixed_shapes(plan, batch_size, self.few_lengths)
+        lengths = self.compiled_lengths
+        return batch_plan.in_fixed_shapes(plan, batch_size, lengths)
 
     def _check_replicas(self, examples: Examples) -> None:
         replicas = self.strategy.num_replicas_in_sync

@@ -14,7 +14,6 @@ import numpy as np
 import tensorflow as tf
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.data.tokens.packer_choice import packer_of
 from tf_adapters.serving.adapter_bank import AdapterBank
 from tf_adapters.serving.encoding import Question
 from tf_adapters.serving.encoding import encode

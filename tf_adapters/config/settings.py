@@ -186,7 +186,7 @@ class SearchConfig:
         trials: Number of networks to try. The best on validation is used.
         space: Dict from a setting of the network to a list of values, or to a
             range with `low`, `high` and optionally `log`. The preset `no_bert`
-            has one.
+            defines a space.
     """
 
     trials: int = 0

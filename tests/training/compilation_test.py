@@ -223,3 +223,14 @@ def test_memory_that_runs_out_is_explained():
         "(now 8; in evaluation, train.eval_batch_size, now 64), raise"
     )
     assert "train.remat=true" in message and "--precision" in message
+
+
+def test_memory_of_jax_that_runs_out_is_explained():
+    def fail():
+        raise RuntimeError(
+            "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 9 "
+            "bytes.\nBuffer assignment:"
+        )
+
+    message = _explained(fail, compiles=False)
+    assert "trying to allocate 9 bytes. Lower --batch_size" in message

@@ -26,7 +26,6 @@ from tf_adapters.runs import compatibility
 from tf_adapters.runs import hub_members
 from tf_adapters.runs import pretraining_task
 from tf_adapters.runs import strategies
-from tf_adapters.training.trainer import Trainer
 
 if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from tf_adapters.heads.head import Head
     from tf_adapters.runs.run_folder import RunFolder
     from tf_adapters.tasks.task import Task
+    from tf_adapters.training.trainer import Trainer
 
 
 class Experiment:
@@ -155,7 +155,7 @@ class Experiment:
             model: `AdapterModel`.
             trained: See `Trainer`.
         """
-        return Trainer(
+        return strategies.trainer_class()(
             model,
             self.strategy,
             self.config.train,

@@ -73,6 +73,7 @@ class JaxTrainer:
         self.step: JaxStep | Any = None
         # Names and shapes of the programs that were compiled so far.
         self.programs: set[tuple[Any, ...]] = set()
+        self._answers = functools.partial(model, training=False)
         self._forward = JaxForward(model, self.programs)
         advice = device_errors.memory_advice(
             settings.batch_size,
@@ -109,9 +110,6 @@ class JaxTrainer:
         for index, row in self.compute(self._answers, examples, title):
             rows[index] = row
         return rows
-
-    def _answers(self, inputs: dict[str, Tensor]) -> Tensor:
-        return self.model(inputs, training=False)
 
     def compute(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -78,6 +79,8 @@ class Trainer:
         self.optimizer: AdamWOfSums | Any = None
         self.step: TrainStep | Any = None
         self.compiler = Compiler(settings.jit_compile, strategy)
+        # Function of a batch's inputs that returns the outputs in evaluation.
+        self.answers = functools.partial(model, training=False)
         self.programs = self.compiler.programs
         # Lengths of the batches that XLA compiles.
         self.compiled_lengths: tuple[int, ...] = ()
@@ -164,10 +167,6 @@ class Trainer:
             examples.lengths, size, self.fixed_lengths, examples.costs
         )
         return self._in_few_shapes(plan, size, examples)
-
-    def answers(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-        """Returns the model's outputs for a batch, in evaluation mode."""
-        return self.model(inputs, training=False)
 
     def plan(self, examples: Examples, epoch: int) -> list[Batch]:
         """Returns the batches of one epoch; see `batch_plan.plan_training`."""

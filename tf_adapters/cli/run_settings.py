@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # prediction or export uses them. So may some of the head's settings.
 _FREE = (
     *("task", "encoder", "quantize", "distribution_strategy", "tpu"),
+    "backend",
     *("stack_on", "language_adapters", "method.adapters", "method.leave_out"),
     *("data.data_dir", "data.task_file", "data.max_length", "data.doc_stride"),
     *("data.windows", "data.window_stride"),
@@ -29,7 +30,7 @@ _FREE = (
     *("data.batching", "data.length_buckets", "data.eval_languages"),
     *("data.max_validation_examples", "data.max_test_examples"),
     *("data.low_resource", "train.eval_batch_size", "train.precision"),
-    *("train.evaluate_loss", "train.deterministic"),
+    *("train.evaluate_loss", "train.deterministic", "train.jit_compile"),
 )
 
 

@@ -193,6 +193,7 @@ GROUPS = {
     "Training": (
         *("epochs", "learning_rate", "batch_size", "seed", "precision"),
         *("config_file", "params_override", "distribution_strategy", "tpu"),
+        "backend",
     ),
     "Output": (
         *("model_dir", "overwrite", "input", "column", "output", "format"),
@@ -206,6 +207,7 @@ GROUPS = {
 }
 # The subcommands. Each is a module in this folder that has a `COMMAND`.
 COMMANDS = (
-    *("train", "eval", "predict", "encode", "export", "report", "study"),
-    *("analyse", "tune", "merge", "adapters", "pull", "push"),
+    *("train", "eval", "predict", "explain", "encode", "export", "report"),
+    *("study", "analyse", "tune", "merge", "adapters", "pull", "push"),
+    "serve",
 )

@@ -7,10 +7,12 @@ from tf_adapters.config.data_settings import DataConfig
 
 # Strategies that use more than this machine's own devices.
 CLUSTERS = ("multi_worker_mirrored", "tpu")
-# Two runs that differ only in these settings count as equal: paths of data, and
-# the TPU. The data itself is compared by its fingerprints.
+# Two runs that differ only in these settings count as equal: paths of data, the
+# TPU, and how a device computes. The data itself is compared by its
+# fingerprints.
 FILES = ("data.file", "data.validation_file", "data.test_file")
-ELSEWHERE = ("data.data_dir", "tpu", *FILES)
+_DEVICE = ("tpu", "train.jit_compile", "train.deterministic")
+ELSEWHERE = ("data.data_dir", *_DEVICE, *FILES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,9 +82,14 @@ class TrainConfig:
             then skip these blocks. `"float32"` is exact, `"float16"` and
             `"bfloat16"` take half the space, `"off"` caches nothing. In
             training, the cache requires `encoder_dropout=false`.
-        deterministic: Whether equal runs give bit-identical results on GPUs
-            too. Operations without a fixed order of summation are then
-            replaced by slower ones.
+        jit_compile: Whether XLA compiles the steps of training and
+            evaluation, one program for each shape of a batch. `None` (default)
+            compiles on GPUs. Batches are then padded to at most four lengths,
+            unless `data.batching` is `"fixed"`. A TPU always compiles.
+        deterministic: Whether equal runs give bit-identical results on GPUs.
+            Operations without a fixed order of summation are then replaced by
+            slower ones. `None` (default) replaces none. On CPUs, equal runs
+            give bit-identical results in any case.
         calibrate: Whether to fit the temperature of a classification's
             probabilities on the validation split after training; see
             `head.temperature`.
@@ -123,7 +130,8 @@ class TrainConfig:
     cache_frozen_blocks: typing.Literal[
         "float32", "float16", "bfloat16", "off"
     ] = "float32"
-    deterministic: bool = True
+    jit_compile: bool | None = None
+    deterministic: bool | None = None
     calibrate: bool = False
     log_gradient_norms: bool = False
     callbacks: typing.Any = None
@@ -162,8 +170,8 @@ class MembersConfig:
 
     Attributes:
         tasks: Names of tasks. An adapter is trained for each.
-        settings: Settings of the members' runs. Encoder, data, seed, strategy
-            and precision are taken from the fusion's own run.
+        settings: Settings of the members' runs. Encoder, data, seed, backend,
+            strategy and precision are taken from the fusion's own run.
     """
 
     tasks: tuple[str, ...] = ()
@@ -178,7 +186,7 @@ class SearchConfig:
         trials: Number of networks to try. The best on validation is used.
         space: Dict from a setting of the network to a list of values, or to a
             range with `low`, `high` and optionally `log`. The preset `no_bert`
-            has one.
+            defines a space.
     """
 
     trials: int = 0
@@ -202,6 +210,8 @@ class Config:
         method: A method; see `tf_adapters.methods`.
         seed: Random seed for the choice and order of examples, the initial
             weights and dropout, at most 4,294,967,295.
+        backend: Backend of Keras with which the run trains, `"tensorflow"` or
+            `"jax"`. Data are read by TensorFlow in both cases.
         distribution_strategy: `"one_device"`, `"mirrored"`,
             `"multi_worker_mirrored"` or `"tpu"`; see `make_strategy`.
         tpu: Name or address of the TPU, for `"tpu"`.
@@ -228,6 +238,7 @@ class Config:
     encoder: str = "minilm"
     quantize: typing.Literal["int8", "int4"] | None = None
     seed: int = 0
+    backend: typing.Literal["tensorflow", "jax"] = "tensorflow"
     distribution_strategy: typing.Literal[
         "one_device", "mirrored", "multi_worker_mirrored", "tpu"
     ] = "one_device"

@@ -51,9 +51,15 @@ def _planned(config: Config, name: str, layer: dict[str, Any]) -> Run:
         "encoder": config.encoder,
         "quantize": config.quantize,
         "seed": config.seed,
+        "backend": config.backend,
         "distribution_strategy": config.distribution_strategy,
+        "tpu": config.tpu,
         "data": data,
-        "train": {"precision": config.train.precision},
+        "train": {
+            "precision": config.train.precision,
+            "jit_compile": config.train.jit_compile,
+            "deterministic": config.train.deterministic,
+        },
     }
     try:
         member = resolve.resolve_config(

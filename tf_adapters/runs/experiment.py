@@ -26,7 +26,6 @@ from tf_adapters.runs import compatibility
 from tf_adapters.runs import hub_members
 from tf_adapters.runs import pretraining_task
 from tf_adapters.runs import strategies
-from tf_adapters.training.trainer import Trainer
 
 if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from tf_adapters.heads.head import Head
     from tf_adapters.runs.run_folder import RunFolder
     from tf_adapters.tasks.task import Task
+    from tf_adapters.training.trainer import Trainer
 
 
 class Experiment:
@@ -155,7 +155,7 @@ class Experiment:
             model: `AdapterModel`.
             trained: See `Trainer`.
         """
-        return Trainer(
+        return strategies.trainer_class()(
             model,
             self.strategy,
             self.config.train,
@@ -277,6 +277,14 @@ def head_settings(config: Config, task: Task) -> dict[Any, Any]:
 def _make_deterministic(config: Config) -> None:
     # On CPUs, runs are reproducible without this, and it would make them 10%
     # slower.
-    gpus = tf.config.list_physical_devices("GPU")
-    if config.train.deterministic and gpus:
+    if not tf.config.list_physical_devices("GPU"):
+        return
+    if config.train.deterministic:
         tf.config.experimental.enable_op_determinism()
+    elif config.train.deterministic is None:
+        print(
+            "On a GPU, equal runs differ in the last digits. "
+            "--params_override=train.deterministic=true makes them equal, "
+            "and slower.",
+            flush=True,
+        )

@@ -7,11 +7,13 @@ import time
 from typing import TYPE_CHECKING
 from typing import Any
 
+from tf_adapters.common import keras_backend
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import task as config_task
 from tf_adapters.data.batches.task_mixture import Mixture
 from tf_adapters.models.multitask_model import MultiTaskModel
 from tf_adapters.models.variable_groups import count_weights
+from tf_adapters.runs import cluster_check
 from tf_adapters.runs import run_facts
 from tf_adapters.runs import strategies
 from tf_adapters.runs import training_run
@@ -73,14 +75,16 @@ def train_multitask(
             "`train.callbacks` are for runs of one task: a Keras callback "
             "watches one model. Leave them out; metrics.jsonl has everything."
         )
+    keras_backend.use_backend(config.backend)
     strategy = strategies.strategy_of(config)
     with workers.losses_as_stops(strategy):
         started = time.perf_counter()
+        fingerprints = {name: one.fingerprints for name, one in data.items()}
+        cluster_check.check_workers_agree(strategy, config, fingerprints)
         experiments = _make_experiments(config, data, strategy)
         model = MultiTaskModel(
             {name: e.model for name, e in experiments.items()}
         )
-        fingerprints = {name: one.fingerprints for name, one in data.items()}
         folders = MultitaskFolders(
             strategy, model_dir, config, model, fingerprints, overwrite
         )
@@ -97,6 +101,8 @@ def train_multitask(
                 },
                 config.train.batch_size,
             )
+            for one in experiments.values():
+                run_facts.print_compilation(one.trainer.compiled_lengths)
             outcome, compared = _fit(experiments, model, folders, examples)
             for name, own in compared.items():
                 head = experiments[name].model.head

@@ -6,6 +6,8 @@ import logging
 from typing import TYPE_CHECKING
 from typing import Any
 
+import keras
+
 from tf_adapters import methods
 from tf_adapters.encoders import quantization
 from tf_adapters.models.variable_groups import count_weights
@@ -79,3 +81,22 @@ def print_sizes(examples: dict[str, Any], batch_size: int) -> None:
                 "is a single step. Lower the batch size for more steps.",
                 *(name, f"{batch_size:,}", f"{len(tokenized):,}"),
             )
+
+
+def print_compilation(lengths: tuple[int, ...]) -> None:
+    """Prints how many programs XLA can compile for training, if it does.
+
+    Args:
+        lengths: Lengths of the batches that XLA compiles. Empty if it is off.
+    """
+    if not lengths:
+        return
+    hint = ""
+    if keras.backend.backend() == "tensorflow":
+        hint = " --params_override=train.jit_compile=false turns XLA off."
+    print(
+        f"XLA compiles the training step once for each length that occurs: "
+        f"{', '.join(map(str, lengths))} tokens. The first step of a length "
+        f"takes longer.{hint}",
+        flush=True,
+    )

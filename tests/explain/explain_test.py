@@ -21,6 +21,8 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.layers.context import Context
 from tf_adapters.models import adapted_embeddings
 
+pytestmark = pytest.mark.integration
+
 TEXT = "a fine film"
 WORDS = ("[CLS]", "a", "fine", "film", "[SEP]")
 # Each word is one token in the vocabulary of the folder with random weights.
@@ -176,6 +178,7 @@ def test_several_labels_are_explained():
     assert one.answers == ("positive",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["lora", "prompt_tuning"])
 def test_gradients_by_differences(method):
     """Making a word's vector longer changes the score by gradient times input.

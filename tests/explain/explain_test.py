@@ -233,9 +233,10 @@ def test_the_members_of_a_fusion_are_shown():
         heads.Classification(LABELS),
         adapters=[member.adapter_model for member in members],
     )
+    generator = np.random.default_rng(0)
     for weight in fusion.trainable_variables:
         if "query" in weight.path or "key" in weight.path:
-            weight.assign(30 * weight)
+            weight.assign(generator.normal(0, 0.1, weight.shape))
     model = members[0]
     fused = type(model).of_adapter(
         fusion, model.preprocessor.packer.tokenizer, max_length=16
@@ -247,7 +248,7 @@ def test_the_members_of_a_fusion_are_shown():
     assert list(one.member_weights) == [(0, "after_ffn"), (1, "after_ffn")]
     for (block, place), weights in one.member_weights.items():
         expected = np.asarray(probes[block][place]["fusion_weights"])[0]
-        assert np.ptp(expected[:, 0]) > 1e-3
+        assert np.ptp(expected[:, 0]) > 1e-2
         np.testing.assert_allclose(weights, expected, rtol=1e-5)
 
 

@@ -13,7 +13,7 @@ from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.rows import zero_shot_transfer
-from tf_adapters.data.tokens.packing import TextPacker
+from tf_adapters.data.tokens.packer_choice import packer_of
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.interop import stored_adapter
 from tf_adapters.models import composed_model
@@ -91,7 +91,7 @@ class Experiment:
                 quantize=self.config.quantize,
             )
         compatibility.check_length(max_length, self.encoder, name)
-        self.packer = TextPacker(
+        self.packer = packer_of(
             self.tokenizer, max_length, self.encoder.takes_segments
         )
         self.packer.progress_title = "tokenizing"

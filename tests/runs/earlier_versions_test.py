@@ -47,7 +47,16 @@ def test_each_version_is_kept():
     assert folders == set(VERSIONS)
 
 
-@pytest.mark.parametrize("run", VERSIONS, indirect=True)
+@pytest.mark.parametrize(
+    "run",
+    [
+        version
+        if version in ("first", "0_1_0")
+        else pytest.param(version, marks=pytest.mark.slow)
+        for version in VERSIONS
+    ],
+    indirect=True,
+)
 def test_the_adapter_of_an_earlier_run_answers_as_then(run):
     model = load(run)
     expected = _predictions(run)

@@ -8,11 +8,7 @@ import tempfile
 from release import lock
 
 PYTHONS = ("3.11", "3.12", "3.13")
-_TRIAL = """\
-text,label
-a fine film,yes
-a dull one,no
-"""
+_ROWS = "a fine film,yes\na dull one,no\n" * 20
 
 
 def interpreter(python: str) -> str | None:
@@ -46,7 +42,8 @@ def try_wheel(wheel: Path, program: str) -> str:
         pip = (str(programs / "pip"), "--disable-pip-version-check", "install")
         _run(*pip, "--quiet", "--no-compile", str(wheel.resolve()))
         _run(*pip, "--quiet", "--no-deps", lock.ALONE)
-        (folder / "films.csv").write_text(_TRIAL * 20, encoding="utf-8")
+        table = f"text,label\n{_ROWS}"
+        (folder / "films.csv").write_text(table, encoding="utf-8")
         command = str(programs / "tf-adapters")
         columns = ("--text=text", "--label=label", "--model_dir=run")
         _run(command, "train", "--data=films.csv", *columns, folder=folder)

@@ -4,6 +4,7 @@ Nothing is allocated in a size that a file claims, which can be terabytes.
 """
 
 import json
+import os
 import shutil
 
 import keras_hub
@@ -138,6 +139,28 @@ def test_a_file_is_refused(copy, name, file, content):
     folder = copy(name)
     (folder / file).write_bytes(content)
     _refused(folder, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        *(("bert", file) for file in ("vocab.txt", "tokenizer_config.json")),
+        ("preset", "assets/tokenizer/vocabulary.txt"),
+        ("preset", "model.weights.h5"),
+    ],
+)
+def test_a_pipe_is_not_opened(copy, name, file):
+    folder = copy(name)
+    (folder / file).unlink()
+    os.mkfifo(folder / file)
+    _refused(folder, f"{file}` cannot be read: it is not a file")
+
+
+def test_a_vocabulary_has_a_limited_size(copy):
+    folder = copy("bert")
+    with (folder / "vocab.txt").open("ab") as file:
+        file.truncate(1 << 40)
+    _refused(folder, "vocab.txt` cannot be read: it is larger than")
 
 
 def test_a_vocabulary_is_no_larger_than_its_encoder(copy):

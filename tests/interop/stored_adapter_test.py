@@ -10,10 +10,9 @@ from tests.interop import folders
 import tf_adapters
 from tf_adapters import heads
 from tf_adapters import methods
-from tf_adapters.common import adapter_folder
+from tf_adapters.common import text_files
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.text_files import parse_json
-from tf_adapters.interop import formats
 from tf_adapters.interop import hub
 from tf_adapters.interop.stored_adapter import find_stored
 from tf_adapters.models import saving
@@ -32,8 +31,7 @@ def parsed(monkeypatch):
         texts.append(text)
         return parse_json(text)
 
-    for module in (formats, adapter_folder):
-        monkeypatch.setattr(module, "parse_json", counted)
+    monkeypatch.setattr(text_files, "parse_json", counted)
     return texts
 
 

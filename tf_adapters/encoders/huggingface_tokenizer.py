@@ -59,6 +59,7 @@ def load_huggingface_tokenizer(
     folder = pathlib.Path(folder)
     config = config_checks.read_json(folder / "config.json")
     model_type = config.get("model_type")
+    config_checks.check_files(folder)
     try:
         return _load(folder, model_type)
     except UserError:

@@ -23,9 +23,10 @@ FLOORS = [
     {"merging"},
     {"runs"},
     {"export", "report"},
+    {"explain"},
     {"text"},
     {"launch"},
-    {"papers"},
+    {"papers", "serving"},
     {"cli"},
 ]
 FLOOR = {name: i for i, names in enumerate(FLOORS) for name in names}

@@ -8,6 +8,7 @@ import types
 
 from keras import ops
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 
@@ -19,6 +20,7 @@ import tf_adapters
 from tf_adapters import heads
 from tf_adapters import tasks
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import resolve
 from tf_adapters.export import bank_answers
 from tf_adapters.export import onnx_bank
@@ -90,6 +92,49 @@ def test_a_mixed_batch_is_each_model_alone(runs, exported):
                 assert not answer[:, width:].any()
                 answer = answer[:, :width]
             np.testing.assert_allclose(answer, expected, atol=1e-5)
+
+
+def _bottlenecks(content):
+    """Shapes of the kernels in float32 that only bottleneck adapters have."""
+    return sorted(
+        tuple(weight.dims)
+        for weight in content.graph.initializer
+        if weight.data_type == onnx.TensorProto.FLOAT
+        and "_after_" in weight.name
+        and len(weight.dims) == 3
+    )
+
+
+@pytest.mark.slow
+def test_int8_keeps_the_adapters_in_float32(runs, exported, tmp_path, capsys):
+    folders = [folder for folder, *_ in runs.values()]
+    folder = onnx_bank.export_runs(folders, tmp_path, "int8")
+    assert folder == tmp_path / "onnx_int8" / "tasks"
+    content = onnx.load(folder / "model_int8.onnx")
+    floats = _bottlenecks(onnx.load(exported / "model.onnx"))
+    assert floats
+    assert _bottlenecks(content) == floats
+    facts = {fact.key: fact.value for fact in content.metadata_props}
+    assert set(json.loads(facts["quality"])) == set(RUNS)
+    assert "stsb: The int8 file explains" in capsys.readouterr().out
+    result = subprocess.run(
+        [sys.executable, folder / "run.py", "--task=sst2", "the film is good"],
+        capture_output=True,
+        check=True,
+        encoding="utf-8",
+    )
+    _, model, packer = runs["sst2"]
+    outputs = model(packer(["the film is good"]), training=False)
+    expected = model.head.answer(ops.convert_to_numpy(outputs))
+    found = json.loads(result.stdout)["probabilities"]
+    np.testing.assert_allclose(
+        list(found.values()), expected["probabilities"][0], atol=0.05
+    )
+
+
+def test_a_bank_has_no_static_int8(tmp_path):
+    with pytest.raises(ConfigError, match="float32, int8. Received: 'int8_st"):
+        onnx_bank.export_runs([], tmp_path, "int8_static")
 
 
 def test_a_row_of_no_task_spoils_itself_only(runs, exported):

@@ -29,6 +29,8 @@ model = tf_adapters.TextModel.from_preset(
 texts, labels = ["a fine film", "a dull one"] * 4, ["yes", "no"] * 4
 model.fit(texts, labels, epochs=20, verbose=0)
 print([answer["label"] for answer in model.answer(texts[:2])])
+(one,) = model.explain(texts[:1])
+print(one.answers, bool(abs(one.gradient).max() > 1e-3))
 model.save_adapter("adapter")
 print(tf_adapters.load("adapter").answer(texts) == model.answer(texts))
 model.save("model.keras")
@@ -51,5 +53,5 @@ def test_texts_are_learned_on_jax(tmp_path):
         capture_output=True,
         text=True,
     )
-    lines = ["['yes', 'no']", "True", "True", "False"]
+    lines = ["['yes', 'no']", "('yes',) True", "True", "True", "False"]
     assert done.stdout.splitlines() == lines, done.stderr

@@ -67,13 +67,14 @@ def without_file_precision(
     """
     train = dict(layer.get("train", {}))
     given = str(train.get("precision"))
-    of_one_run = options.mode == "export" and not is_of_many_tasks(options)
-    if not of_one_run or not given.startswith("int"):
+    if options.mode != "export" or not given.startswith("int"):
         return layer
-    if given not in precisions.OF_FORMAT.get(options.format, ()):
+    is_of_many = is_of_many_tasks(options)
+    of_format = precisions.OF_MANY_TASKS if is_of_many else precisions.OF_FORMAT
+    if given not in of_format.get(options.format, ()):
         forms = [
             f"--format={name} ({', '.join(known[1:])})"
-            for name, known in precisions.OF_FORMAT.items()
+            for name, known in of_format.items()
         ]
         raise ConfigError(
             f"--precision={cut(given)} is not a precision of --format="
@@ -159,7 +160,9 @@ def export_many_tasks(flag_layer: dict[str, Any], options: Any) -> None:
         )
     model_dir = remote_folder.local(options.model_dir or "runs/served")
     adapters = [remote_folder.local(folder) for folder in options.adapters]
-    folder = exporter.export_runs(adapters, model_dir)
+    folder = exporter.export_runs(
+        adapters, model_dir, **_file_precision(options)
+    )
     remote_folder.copy_to_address(model_dir)
     print(f"{what}: {remote_folder.address(folder)}")
 
@@ -175,7 +178,8 @@ def _check_no_settings(flag_layer: dict[str, Any], options: Any) -> None:
     if given or options.config_file or options.params_override:
         raise ConfigError(
             "A model of many tasks takes all settings from the runs of its "
-            "adapters. Give only --adapters, --format and --model_dir."
+            "adapters. Give only --adapters, --format, --model_dir and, for "
+            "an ONNX file, --precision=int8."
         )
 
 

@@ -36,6 +36,7 @@ from absl import flags
 from absl import logging
 
 from tf_adapters.cli import errors as cli_errors
+from tf_adapters.cli import garbage
 from tf_adapters.cli import help_text
 from tf_adapters.cli import quiet
 from tf_adapters.cli import shared_flags
@@ -225,6 +226,7 @@ def _start(options: Any) -> None:
 
 def run() -> None:
     """Runs `tf-adapters` with the command-line arguments of this process."""
+    garbage.collect_less()
     arguments = sys.argv[1:]
     name = arguments[0] if arguments else ""
     if name in ("analyse", "analyze"):

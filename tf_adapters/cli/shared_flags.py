@@ -206,6 +206,7 @@ GROUPS = {
 }
 # The subcommands. Each is a module in this folder that has a `COMMAND`.
 COMMANDS = (
-    *("train", "eval", "predict", "encode", "export", "report", "study"),
-    *("analyse", "tune", "merge", "adapters", "pull", "push"),
+    *("train", "eval", "predict", "explain", "encode", "export", "report"),
+    *("study", "analyse", "tune", "merge", "adapters", "pull", "push"),
+    "serve",
 )

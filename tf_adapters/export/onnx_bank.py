@@ -11,7 +11,6 @@ from pathlib import Path
 import shutil
 from typing import TYPE_CHECKING
 
-import numpy as np
 import tensorflow as tf
 
 from tf_adapters import heads
@@ -19,8 +18,9 @@ from tf_adapters.common import own_files
 from tf_adapters.export import bank_answers
 from tf_adapters.export import check_texts
 from tf_adapters.export import encoder_folder
+from tf_adapters.export import onnx_bank_checks
 from tf_adapters.export import onnx_file
-from tf_adapters.export import parity
+from tf_adapters.export import precisions
 from tf_adapters.export import request_checks
 from tf_adapters.export import task_runs
 from tf_adapters.export import token_outputs
@@ -29,10 +29,8 @@ from tf_adapters.export.replaced_folder import replaced_folder
 from tf_adapters.models import saving
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from collections.abc import Iterable
     from collections.abc import Iterator
-    from collections.abc import Mapping
     from collections.abc import Sequence
     import os
 
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     from tf_adapters.data.tokens.packer import Packer
     from tf_adapters.encoders.encoder import Encoder
     from tf_adapters.export.check_texts import CheckTexts
+    from tf_adapters.export.onnx_bank_checks import Members
     from tf_adapters.models.adapter_model import AdapterModel
     from tf_adapters.models.bank_model import BankModel
     from tf_adapters.tasks.task import Task
@@ -48,27 +47,33 @@ FILE = "model.onnx"
 
 
 def export_runs(
-    folders: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]
+    folders: Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    precision: str = "float32",
 ) -> Path:
-    """Exports the adapters of several runs as one ONNX file, in float32.
+    """Exports the adapters of several runs as one ONNX file.
 
     Args:
         folders: List of run folders. They must have the same encoder and
             `max_length`, and different tasks.
         output: Path of the folder to write `onnx/tasks` to.
+        precision: See `export_bank_onnx`.
 
     Returns:
-        Path of the folder, `<output>/onnx/tasks`. An existing folder is
-        replaced.
+        Path of the folder, `<output>/onnx/tasks` or `<output>/onnx_int8/tasks`.
+        An existing folder is replaced.
 
     Raises:
         AdapterError: If the runs do not fit together, or the file's outputs
-            differ by more than 1e-4 from those of a run's own model.
+            are too different from those of a run's own model; see
+            `export_bank_onnx`.
     """
+    precisions.check(precision, "onnx", precisions.OF_MANY_TASKS)
     bank, packer, tasks = task_runs.load(folders, precision="float32")
-    folder = own_files.make_folder(output, "onnx") / "tasks"
+    name = "onnx" if precision == "float32" else f"onnx_{precision}"
+    folder = own_files.make_folder(output, name) / "tasks"
     members = _members(folders, bank.encoder_info)
-    return export_bank_onnx(bank, packer, tasks, folder, members)
+    return export_bank_onnx(bank, packer, tasks, folder, members, precision)
 
 
 def _members(
@@ -94,7 +99,8 @@ def export_bank_onnx(
     packer: Packer,
     tasks: Sequence[Task],
     folder: str | os.PathLike[str],
-    members: Iterable[tuple[AdapterModel, CheckTexts]],
+    members: Members,
+    precision: str = "float32",
 ) -> Path:
     """Writes a bank of adapters as an ONNX file.
 
@@ -120,6 +126,10 @@ def export_bank_onnx(
         members: Pairs, one for each member of the bank, in order: the member's
             `AdapterModel`, and the `CheckTexts` to compare file and model on.
             The next pair is requested after the comparison.
+        precision: `"float32"` (default) for `model.onnx`. `"int8"` writes
+            `model_int8.onnx`, with the encoder's weights in int8 and the
+            adapters' and heads' weights in float32. Each adapter's predictions
+            are compared with those of the float32 file, as in `export_onnx`.
 
     Returns:
         Path of the folder.
@@ -127,19 +137,21 @@ def export_bank_onnx(
     Raises:
         UserError: If the packer makes longer inputs than the encoder has
             positions for.
-        AdapterError: If ONNX lacks an operation of the bank, or an output of
-            the file differs from a model's by more than 1e-4.
+        AdapterError: If ONNX lacks an operation of the bank, an output of the
+            float32 file differs from a model's by more than 1e-4, or a
+            quantized file's predictions differ by more than `export_onnx`
+            allows.
     """
     bank_answers.check(bank)
     request_checks.check_packer(packer, bank.encoder)
     with replaced_folder(folder) as new:
         content = onnx_file.convert(_graph(bank), _facts(bank, packer, tasks))
-        (new / FILE).write_bytes(content.SerializeToString())
-        run = onnx_file.runner(new / FILE)
-        for index, (model, texts) in enumerate(members):
-            what = f"ONNX file for the task `{tasks[index].name}`"
-            batches = texts.checked(model, packer)
-            parity.check(_alone(run, index, model), model, batches, what)
+        path = new / FILE
+        path.write_bytes(content.SerializeToString())
+        if precision == "float32":
+            onnx_bank_checks.compare(path, tasks, members, packer)
+        else:
+            onnx_bank_checks.quantize(path, tasks, members, packer, precision)
         encoder = encoder_folder.folder_of(bank.encoder_info)
         if tokenizer_file.write(packer, new, encoder):
             program = Path(__file__).with_name("run_onnx_bank.py")
@@ -162,35 +174,6 @@ def _graph(bank: BankModel) -> tf.types.experimental.PolymorphicFunction:
         tf.TensorSpec(shape, tf.int32, name) for name, shape in shapes.items()
     ]
     return tf.function(from_tokens, autograph=False, input_signature=specs)
-
-
-def _alone(
-    run: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]],
-    index: int,
-    model: AdapterModel,
-) -> Callable[[dict[str, np.ndarray]], Mapping[str, np.ndarray]]:
-    """Returns a function that runs the file with one adapter for all rows.
-
-    Args:
-        run: Function that runs the file on a dict of features.
-        index: Index of the adapter.
-        model: `AdapterModel` of the adapter. The returned function gives
-            outputs with the same names and widths.
-    """
-    width = max(1, len(model.head.labels))
-
-    def run_one(features: dict[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        ids = np.full(len(features["token_ids"]), index, "int32")
-        found = run({**features, "adapter_ids": ids})
-        logits = found["logits"][:, :width]
-        return {
-            "logits": logits,
-            "outputs": logits,
-            "probabilities": found["probabilities"][:, :width],
-            "score": found["score"],
-        }
-
-    return run_one
 
 
 def _facts(

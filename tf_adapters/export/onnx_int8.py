@@ -4,6 +4,9 @@ A weight matrix has a scale for each output channel, and an embedding table has
 one scale. With the precision `int8`, the range of a matrix multiplication's
 input is measured in each batch ("dynamic"). With `int8_static`, it is measured
 once, in advance, on texts, except if there are fewer outputs than inputs.
+
+In a file with several adapters, the adapters' weights stay in float32: they are
+small, and one scale for all adapters would be too coarse for most of them.
 """
 
 from __future__ import annotations
@@ -56,7 +59,12 @@ def quantize(
     kinds = {"op_types_to_quantize": list(_KINDS)}
     with _without_hints():
         if precision == "int8":
-            quantization.quantize_dynamic(content, path, **kinds, **options)
+            quantization.quantize_dynamic(
+                *(content, path),
+                nodes_to_exclude=_of_adapters(content),
+                **kinds,
+                **options,
+            )
         else:
             reader: Any = _reader(
                 quantization.CalibrationDataReader, calibration
@@ -118,6 +126,30 @@ def _narrowing(content: onnx.ModelProto) -> list[str]:
         and len(shape := shapes.get(node.input[1], ())) == 2
         and shape[0] > shape[1]
     ]
+
+
+def _of_adapters(content: onnx.ModelProto) -> list[str]:
+    """Returns the names of `Gather` nodes that select an adapter's weights.
+
+    They select rows of a table of floats. The indices of the rows are computed
+    from the input `adapter_ids`, which a file with several adapters has.
+    """
+    import onnx
+
+    weights = {
+        weight.name
+        for weight in content.graph.initializer
+        if weight.data_type == onnx.TensorProto.FLOAT
+    }
+    names, indices = [], {"adapter_ids"}
+    for node in content.graph.node:
+        if not indices & set(node.input):
+            continue
+        if node.op_type == "Gather" and node.input[0] in weights:
+            names.append(node.name)
+        else:
+            indices.update(node.output)
+    return names
 
 
 def _reader(base: type, batches: Iterable[Mapping[str, np.ndarray]]) -> object:

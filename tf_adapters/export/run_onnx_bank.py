@@ -20,7 +20,10 @@ FOLDER = Path(__file__).resolve().parent
 
 
 def main(task: str, texts: list[str]) -> None:
-    session = onnxruntime.InferenceSession(str(FOLDER / "model.onnx"))
+    (path,) = FOLDER.glob(
+        "model*.onnx"
+    )  # A quantized file's name ends in int8.
+    session = onnxruntime.InferenceSession(str(path))
     metadata = session.get_modelmeta().custom_metadata_map
     tasks = json.loads(metadata["tasks"])
     if task not in tasks:

@@ -18,6 +18,8 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.common.types import Tensor
+from tf_adapters.heads import explained
+from tf_adapters.heads.explained import Explained
 from tf_adapters.heads.labels import check_class_id
 from tf_adapters.heads.labels import check_outputs
 from tf_adapters.heads.labels import class_names
@@ -278,3 +280,11 @@ class Classification(TextHead):
             "label_id": ops.cast(ops.argmax(outputs, axis=-1), "int32"),
             "probabilities": ops.softmax(outputs / self.temperature),
         }
+
+    def explained(
+        self, output: np.ndarray, source: Any, label: str | None = None
+    ) -> list[Explained]:
+        """Returns the predicted class, or the class `label`."""
+        (default,) = self.predictions(output[None])
+        index = explained.index_of(label, self.labels, default)
+        return [explained.class_score(self.labels, index, self.temperature)]

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
+import numpy as np
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.checks import check_choices
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
 from tf_adapters.data.examples import Examples
+from tf_adapters.heads.explained import Explained
+from tf_adapters.heads.explained import cannot_explain
 from tf_adapters.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -259,3 +262,19 @@ class Head:
             outputs: Float32 outputs of the layer for a batch.
         """
         raise NotImplementedError
+
+    def explained(
+        self, output: np.ndarray, source: Any, label: str | None = None
+    ) -> list[Explained]:
+        """Returns the answers in one input's output that can be explained.
+
+        Args:
+            output: The layer's output for one input, without the batch axis.
+            source: `Examples.source` of an encoding of this input alone.
+            label: Name of the class to explain, or `None` (default) for the
+                answer.
+
+        Raises:
+            UserError: If answers of this head cannot be explained.
+        """
+        raise cannot_explain(self)

@@ -12,8 +12,10 @@ from sklearn import metrics as sklearn_metrics
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
+from tf_adapters.heads import explained
 from tf_adapters.heads import metrics
 from tf_adapters.heads.classification import TextHead
+from tf_adapters.heads.explained import Explained
 from tf_adapters.heads.labels import check_class_ids
 from tf_adapters.heads.labels import check_outputs
 from tf_adapters.heads.registry import register
@@ -149,6 +151,20 @@ class MultiLabel(TextHead):
             "probabilities": probabilities,
             "is_predicted": probabilities >= self.threshold,
         }
+
+    def explained(
+        self, output: np.ndarray, source: Any, label: str | None = None
+    ) -> list[Explained]:
+        """Returns the predicted classes, or only the class `label`.
+
+        If no class is predicted, returns the most probable one.
+        """
+        found = np.flatnonzero(self.predictions(output[None])[0])
+        if label is not None or not len(found):
+            found = [
+                explained.index_of(label, self.labels, int(output.argmax()))
+            ]
+        return [explained.label_score(self.labels[i], int(i)) for i in found]
 
 
 def _probabilities(outputs: Tensor) -> np.ndarray:

@@ -7,6 +7,8 @@ from keras import ops
 import numpy as np
 
 from tf_adapters.common.types import Tensor
+from tf_adapters.heads import explained
+from tf_adapters.heads.explained import Explained
 from tf_adapters.heads.labels import check_number
 from tf_adapters.heads.labels import check_outputs
 from tf_adapters.heads.linear import HiddenLayer
@@ -87,3 +89,10 @@ class Regression(VectorHead):
     def answer(self, outputs: Tensor) -> dict[str, Tensor]:
         """Returns a dict with the predicted numbers as `score`, `(batch,)`."""
         return {"score": outputs[:, 0]}
+
+    def explained(
+        self, output: np.ndarray, source: Any, label: str | None = None
+    ) -> list[Explained]:
+        """Returns the predicted number; `label` must be `None`."""
+        explained.check_no_label(label)
+        return [Explained("score", "number", lambda outputs: outputs[:, 0])]

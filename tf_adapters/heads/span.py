@@ -12,9 +12,11 @@ import scipy.special
 from tf_adapters.common.types import Tensor
 from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.examples import Examples
+from tf_adapters.heads import explained
 from tf_adapters.heads import metrics
 from tf_adapters.heads import span_metrics
 from tf_adapters.heads import span_windows
+from tf_adapters.heads.explained import Explained
 from tf_adapters.heads.head import Head
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.linear import bank_parts
@@ -250,6 +252,28 @@ class Span(Head):
         return [
             _decoded(answers) for answers in self.predictions(outputs, source)
         ]
+
+    def explained(
+        self,
+        output: np.ndarray,
+        source: span_windows.WindowSource,
+        label: str | None = None,
+    ) -> list[Explained]:
+        """Returns the best answer, or `[]` if the text has no tokens.
+
+        `label` must be `None`.
+        """
+        explained.check_no_label(label)
+        (window,) = source.windows
+        candidates = self._candidates(output, window)
+        if not candidates:
+            return []
+        _, first, last = max(candidates, key=lambda found: found[0])
+        offsets = source.offsets[0]
+        name = source.texts[0][offsets[first][0] : offsets[last][1]]
+        # `window.first` is 0, because there is only one window.
+        ends = window.begin + first, window.begin + last
+        return [Explained(name, "logits", explained.span_score, ends)]
 
 
 def _decoded(answers: list[tuple[str, int, float]]) -> dict[str, Any]:

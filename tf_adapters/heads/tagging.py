@@ -19,7 +19,9 @@ from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.examples import Examples
 from tf_adapters.data.tokens.words import tokenize_words
 from tf_adapters.data.tokens.words import windows
+from tf_adapters.heads import explained
 from tf_adapters.heads import metrics
+from tf_adapters.heads.explained import Explained
 from tf_adapters.heads.head import Head
 from tf_adapters.heads.labels import check_class_ids
 from tf_adapters.heads.labels import class_names
@@ -220,6 +222,19 @@ class Tagging(Head):
             {"tags": [self.labels[i] for i in ids]}
             for ids in self.predictions(outputs, source)
         ]
+
+    def explained(
+        self, output: np.ndarray, source: "_Source", label: str | None = None
+    ) -> list[Explained]:
+        """Returns the tag of each word, or of the class `label` for all."""
+        (window,) = source.windows
+        found = []
+        for token in window.firsts.tolist():
+            default = int(output[token].argmax())
+            index = explained.index_of(label, self.labels, default)
+            answer = explained.class_score(self.labels, index, tokens=(token,))
+            found.append(answer)
+        return found
 
 
 def _largest(logits: np.ndarray) -> np.ndarray:

@@ -71,55 +71,84 @@ def report_page(
         pictures: List of pairs of a `Picture` and the path of its PNG file.
         last: `ReportTable` to show last.
     """
-    root = ElementTree.Element("html", lang="en")
-    head = _add(root, "head")
-    _add(head, "meta", charset="utf-8")
-    viewport = "width=device-width, initial-scale=1"
-    _add(head, "meta", name="viewport", content=viewport)
-    _add(head, "title", title)
-    _add(head, "style", STYLE + _OWN)
-    main = _add(_add(root, "body"), "main")
-    _add(main, "h1", title)
+    root, main = start_page(title, _OWN)
     for note in notes:
-        _add(main, "p", note, {"class": "warning"})
+        add(main, "p", note, {"class": "warning"})
     for table in tables:
         _add_table(main, table)
     if pictures:
-        _add(main, "h2", "Pictures")
+        add(main, "h2", "Pictures")
     for picture, path in pictures:
         _add_picture(main, picture, path)
     _add_table(main, last)
+    return as_html(root)
+
+
+def start_page(title: str, style: str = "") -> tuple[Any, Any]:
+    """Starts an HTML page with a title and the common style.
+
+    Args:
+        title: Title of the page, which is also its heading.
+        style: CSS rules to add. Default: none.
+
+    Returns:
+        The ElementTree elements `html` and `main`. The page's content belongs
+        into `main`.
+    """
+    root = ElementTree.Element("html", lang="en")
+    head = add(root, "head")
+    add(head, "meta", charset="utf-8")
+    viewport = "width=device-width, initial-scale=1"
+    add(head, "meta", name="viewport", content=viewport)
+    add(head, "title", title)
+    add(head, "style", STYLE + style)
+    main = add(add(root, "body"), "main")
+    add(main, "h1", title)
+    return root, main
+
+
+def as_html(root: Any) -> str:
+    """Returns the text of a page from its element `html`."""
     # ElementTree escapes all texts.
     text = ElementTree.tostring(root, encoding="unicode", method="html")
     return f"<!DOCTYPE html>\n{text}\n"
 
 
-def _add(
+def add(
     parent: Any,
     tag: Any,
     text: str | None = None,
     attributes: Any = None,
     **more: Any,
 ) -> Any:
+    """Adds an element to an ElementTree element and returns it.
+
+    Args:
+        parent: The element to add to.
+        tag: Name of the element, such as `"p"`.
+        text: Its text, or `None` (default). Special characters are escaped.
+        attributes: Dict of attributes. Default: none.
+        **more: More attributes.
+    """
     element = ElementTree.SubElement(parent, tag, attributes or {}, **more)
     element.text = text
     return element
 
 
 def _add_table(main: Any, table: ReportTable) -> None:
-    _add(main, "h2", table.title)
+    add(main, "h2", table.title)
     if table.rows:
-        whole = _add(_add(main, "div", None, {"class": "table"}), "table")
-        line = _add(_add(whole, "thead"), "tr")
+        whole = add(add(main, "div", None, {"class": "table"}), "table")
+        line = add(add(whole, "thead"), "tr")
         for name, value in zip(table.header, table.rows[0], strict=True):
-            _add(line, "th", name, _class_of(value))
-        body = _add(whole, "tbody")
+            add(line, "th", name, _class_of(value))
+        body = add(whole, "tbody")
         for row in table.rows:
-            line = _add(body, "tr")
+            line = add(body, "tr")
             for value in row:
-                _add(line, "td", _cut(cell_text(value)), _class_of(value))
+                add(line, "td", _cut(cell_text(value)), _class_of(value))
     if table.note:
-        _add(main, "p", table.note, {"class": "note"})
+        add(main, "p", table.note, {"class": "note"})
 
 
 def _class_of(value: Any) -> dict[str, str]:
@@ -133,8 +162,8 @@ def _cut(text: str) -> str:
 
 
 def _add_picture(main: Any, picture: Picture, path: Path) -> None:
-    figure = _add(main, "figure")
+    figure = add(main, "figure")
     data = base64.b64encode(path.read_bytes()).decode()
     source = f"data:image/png;base64,{data}"
-    _add(figure, "img", alt=picture.caption, src=source)
-    _add(figure, "figcaption", f"{picture.caption} ({path.name})")
+    add(figure, "img", alt=picture.caption, src=source)
+    add(figure, "figcaption", f"{picture.caption} ({path.name})")

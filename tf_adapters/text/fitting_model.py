@@ -8,7 +8,7 @@ from typing import Any
 from tf_adapters.text import columns
 from tf_adapters.text import rows as text_rows
 from tf_adapters.text import training
-from tf_adapters.text.answering_model import AnsweringModel
+from tf_adapters.text.explaining_model import ExplainingModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import keras
 
 
-class FittingModel(AnsweringModel):
+class FittingModel(ExplainingModel):
     """Implements `fit` on texts."""
 
     def fit(

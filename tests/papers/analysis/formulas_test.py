@@ -36,6 +36,11 @@ def test_similarity_is_numpys_on_the_whole_matrices():
         assert found == pytest.approx(expected, abs=1e-12)
 
 
+def test_the_middle_block_of_an_odd_number_is_in_neither_half():
+    halves = [similarity.half_of(block, 5) for block in range(1, 6)]
+    assert halves == ["lower", "lower", "middle", "upper", "upper"]
+
+
 def test_similarity_does_not_see_a_rotation():
     vectors = GENERATOR.normal(size=(30, 4))
     rotation, _ = np.linalg.qr(GENERATOR.normal(size=(4, 4)))

@@ -64,6 +64,7 @@ def test_span_ablation(houlsby, capsys):
 def test_similarity(houlsby):
     table = _analyse("similarity", houlsby, "--tokens=100")
     assert table.block.tolist() == [1, 2] and set(table.tokens) == {100}
+    assert table.half.tolist() == ["lower", "upper"]
     assert ((table.similarity < 0.9999) & (table.similarity > -1)).all()
 
 

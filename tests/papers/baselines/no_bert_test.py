@@ -271,6 +271,7 @@ def test_what_else_is_asked_of_it(finished, capsys):
         ({"search": {"space": {"pooling": ["sum"]}}}, "mean, max"),
         ({"search": {"trials": 0}}, "at least 1"),
         ({"pretrain": {"steps": 3}}, "does not use: pretrain.steps"),
+        ({"quantize": "int8"}, "does not use: quantize"),
         ({"train": {"learning_rate": 1e-2}}, "train.learning_rate"),
         ({"head": {"reads": "pooled_output"}}, "head.reads"),
         ({"search": {"space": {"units": 64}}}, "`search.space.units` must be"),

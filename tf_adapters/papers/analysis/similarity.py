@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from tf_adapters.runs.experiment import Experiment
 
 
-COLUMNS = ("run", "task", "language", "method", "seed", "block", "similarity")
-COLUMNS += ("tokens",)
+COLUMNS = ("run", "task", "language", "method", "seed", "block", "half")
+COLUMNS += ("similarity", "tokens")
 # Number of rows of the similarity matrices that are in memory at a time.
 _ROWS = 1000
 
@@ -59,6 +59,12 @@ def similarity(one: np.ndarray, other: np.ndarray, rows: int = _ROWS) -> Any:
 def _unit(vectors: Any) -> Any:
     vectors = np.asarray(vectors, "float64")
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def half_of(block: int, num_blocks: int) -> str:
+    """Returns "lower", "upper", or "middle" for a block, counted from 1."""
+    side = np.sign(2 * block - (num_blocks + 1))
+    return {-1: "lower", 0: "middle", 1: "upper"}[side]
 
 
 def drawn_tokens(
@@ -95,11 +101,11 @@ class Similarity(RunsAnalysis):
     Computes the cosine similarities of all pairs in the untuned and in the
     tuned encoder, and their Pearson correlation for each block (He et al. 2021,
     section 2.2, figures 2, 7 and 8). Special tokens are left out. The diagonal
-    is left out too, which the paper does not mention. There is a panel for each
-    task and a line for each method, with the mean over its runs and a band from
-    the smallest to the largest value. `--languages` uses the validation sets of
-    other languages instead, with a panel for each language that `--data_dir`
-    has.
+    is left out too, which the paper does not mention. The table's column `half`
+    is "lower" or "upper". There is a panel for each task and a line for each
+    method, with the mean over its runs and a band from the smallest to the
+    largest value. `--languages` uses the validation sets of other languages
+    instead, with a panel for each language that `--data_dir` has.
     """
 
     columns = COLUMNS
@@ -181,11 +187,11 @@ def _texts(run: Any, languages: Any) -> Iterator[tuple[Any, ...]]:
 
 def _of_texts(
     run: Any, experiment: Experiment, rows: Any, number: Any
-) -> Iterator[tuple[int, Any, int]]:
+) -> Iterator[tuple[int, str, Any, int]]:
     """Compares a run's tuned and untuned encoder on some rows.
 
-    Yields a tuple for each block: its index (from 1), the similarity of the two
-    encoders' outputs, and how many tokens were drawn, at most `number`.
+    Yields a tuple for each block: its index (from 1), its half, the similarity
+    of the two encoders' outputs, and the number of tokens, at most `number`.
     """
     from tf_adapters import methods
     from tf_adapters.encoders.load import load_encoder
@@ -211,7 +217,8 @@ def _of_texts(
     after: Any = _vectors(experiment.model, experiment, examples, places)
     pairs = zip(before, after, strict=True)
     for block, (one, other) in enumerate(pairs, start=1):
-        yield block, similarity(one, other), len(places)
+        half = half_of(block, len(before))
+        yield block, half, similarity(one, other), len(places)
 
 
 def _vectors(

@@ -47,7 +47,13 @@ _KINDS = ("classification", "regression")
 _WEIGHTS = "class_weights"
 # Settings that only runs with an encoder use.
 _UNUSED = (
-    *("pretrain.steps", "init_adapter", "stack_on", "language_adapters"),
+    *(
+        "quantize",
+        "pretrain.steps",
+        "init_adapter",
+        "stack_on",
+        "language_adapters",
+    ),
     *("data.eval_languages", "data.windows", "distribution_strategy"),
     *("train.learning_rate", "train.precision", "train.calibrate"),
     *("train.remat", "train.callbacks"),

@@ -365,6 +365,27 @@ def test_runs_on_other_validation_data_are_reported_apart(tmp_path):
     assert "Not comparable: sst2" not in text
 
 
+@pytest.mark.parametrize(
+    ("keep", "rates", "selected"),
+    [
+        ("best", None, "checkpoints"),
+        ("last", None, "nothing"),
+        ("last", RATES, "hyperparameters"),
+    ],
+)
+def test_what_was_selected_on_validation_is_said(
+    tmp_path, keep, rates, selected
+):
+    text = _markdown(
+        tmp_path,
+        _random_scores(),
+        base={"train.keep": keep},
+        where=None,
+        select_over=rates,
+    )
+    assert f"Selected on validation: {selected}." in text
+
+
 def test_reports_of_the_method_are_averaged(tmp_path):
     def score(run):
         return {

@@ -141,7 +141,7 @@ def _find(
         "verdicts": claims.judge(study, runs, chosen, folder, paths),
         "pictures": pictures,
         "provenance": notes.provenance_note(tables.runs),
-        "units": notes.units(report),
+        "units": notes.units(study, runs),
         "printed_note": notes.PRINTED_AND_MEASURED,
         "verdicts_note": verdicts.HOW,
         "style": STYLE,

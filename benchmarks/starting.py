@@ -1,0 +1,111 @@
+"""Time from the start of a command to its answer, and to its first step.
+
+    python benchmarks/starting.py
+
+Compares `tf-adapters predict` for one text, and `tf-adapters train` for one
+batch, with a program that only imports TensorFlow and KerasHub and loads the
+encoder, `minilm`. The three take turns, each in a process of its own. Processor
+time is the time of all threads, and depends less on other programs than the
+time on the clock.
+"""
+
+import argparse
+import os
+from pathlib import Path
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from tf_adapters.encoders import minilm
+
+ROOT = Path(__file__).parents[1]
+LOADS = """
+import sys
+import tensorflow
+import keras_hub
+keras_hub.models.Backbone.from_preset(sys.argv[1])
+"""
+COMMAND = [sys.executable, "-m", "tf_adapters"]
+
+
+def seconds_of(command):
+    """Runs a process; returns its seconds on the clock and of the processor."""
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    environment.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+    # Python then compiles every module of TensorFlow again.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.perf_counter()
+    subprocess.run(
+        list(map(str, command)),
+        cwd=ROOT,
+        env=environment,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wall = time.perf_counter() - started
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    user = after.ru_utime - before.ru_utime
+    return wall, user + after.ru_stime - before.ru_stime
+
+
+def train_command(folder):
+    """Returns a command that trains on one batch and writes a run folder."""
+    return [
+        *COMMAND,
+        "train",
+        "--task=demo_sentiment",
+        "--method=houlsby",
+        "--epochs=1",
+        "--max_train_examples=32",
+        "--overwrite",
+        f"--model_dir={folder}",
+    ]
+
+
+def measure(turns, folder):
+    """Returns {name: [(seconds on the clock, of the processor), ...]}."""
+    run, encoder = Path(folder) / "run", minilm.minilm_folder()
+    seconds_of(train_command(run))
+    commands = {
+        "import and load": [sys.executable, "-c", LOADS, encoder],
+        "predict": [*COMMAND, "predict", run, "a fine film"],
+        "train, one batch": train_command(Path(folder) / "again"),
+    }
+    seconds = {name: [] for name in commands}
+    for _ in range(turns):
+        for name, command in commands.items():
+            seconds[name].append(seconds_of(command))
+    return seconds
+
+
+def report(seconds):
+    """Prints the medians of each command, and their ratios to the first."""
+    print("| | clock, s | processor, s | ratio of clocks | of processors |")
+    print("|---|---|---|---|---|")
+    medians = {
+        name: [statistics.median(column) for column in zip(*rows, strict=True)]
+        for name, rows in seconds.items()
+    }
+    least = medians["import and load"]
+    for name, (wall, processor) in medians.items():
+        print(
+            f"| {name} | {wall:.1f} | {processor:.1f} | {wall / least[0]:.2f} "
+            f"| {processor / least[1]:.2f} |"
+        )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--turns", type=int, default=3)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        report(measure(arguments.turns, folder))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""Loads adapters into a bank when they are needed."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import threading
+from typing import TYPE_CHECKING
+from typing import Any
+
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.interop import formats
+from tf_adapters.interop import stored_adapter
+from tf_adapters.models import trained_members
+from tf_adapters.models.bank_model import BankModel
+from tf_adapters.serving.reading import reading_of
+from tf_adapters.serving.request_error import RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from collections.abc import Mapping
+    from collections.abc import Sequence
+
+    from tf_adapters.encoders.encoder import Encoder
+    from tf_adapters.models.bank_entries import UsedEntries
+    from tf_adapters.serving.reading import Reading
+
+# An adapter can be removed between the moment in which it is loaded and the
+# moment in which it is used, if many others are loaded at the same time.
+_ATTEMPTS = 5
+
+
+class AdapterBank:
+    """A `BankModel` that is filled from folders, and how its adapters read.
+
+    It may be used by several threads.
+
+    Args:
+        encoder: The `Encoder` of all adapters.
+        capacity: Maximum number of adapters. If there are more, the least
+            recently used one is removed, and loaded again when it is needed.
+    """
+
+    def __init__(self, encoder: Encoder, capacity: int) -> None:
+        self.encoder = encoder
+        self.capacity = capacity
+        self._bank: BankModel | None = None
+        self._readings: dict[str, Reading] = {}
+        self._loading = threading.RLock()
+
+    @property
+    def bank(self) -> BankModel:
+        """The `BankModel`. There is none before an adapter was loaded."""
+        if self._bank is None:
+            raise AdapterError("No adapter was loaded.")
+        return self._bank
+
+    def reading(self, key: str) -> Reading:
+        """Returns how an adapter that was loaded reads texts.
+
+        Raises:
+            AdapterError: If the adapter was removed.
+        """
+        found = self._readings.get(key)
+        if found is None:
+            raise AdapterError("The adapter was removed.")
+        return found
+
+    def load(self, key: str, source: str) -> dict[str, Any]:
+        """Loads an adapter, unless it is there.
+
+        Args:
+            key: Name of the adapter in the bank.
+            source: Path of a folder or `hf://` address.
+
+        Returns:
+            Dict of JSON values that describes the adapter.
+
+        Raises:
+            RequestError: With status 409 if the adapter belongs to another
+                encoder.
+            UserError: If the adapter is damaged, or a bank cannot hold it.
+        """
+        with self._loading:
+            if self._bank is None or key not in self._bank.names:
+                self._add(key, source)
+            with self.bank.using([key]) as used:
+                (member,) = used.members
+        return self._describe(key, member)
+
+    def _add(self, key: str, source: str) -> None:
+        stored = stored_adapter.find_stored(source)
+        is_ours = stored.format == formats.OURS
+        config = stored.config if is_ours else {"details": {}}
+        if is_ours:
+            _check_encoder(config["encoder"], self.encoder)
+        member = trained_members.as_member(source, self.encoder)
+        if self._bank is None:
+            member = dataclasses.replace(member, name=key)
+            self._bank = BankModel(self.encoder, (member,), self.capacity)
+        else:
+            self._bank.add(source, name=key)
+        longest = self._bank.encoder.max_tokens
+        self._readings[key] = reading_of(
+            member.head, stored.path, config["details"], longest
+        )
+
+    def _describe(self, key: str, member: Any) -> dict[str, Any]:
+        reading = self._readings[key]
+        return {
+            "fields": list(reading.fields),
+            "labels": list(member.head.labels),
+            "head": heads.name_of(member.head),
+            "method": methods.name_of(member.method),
+            "max_length": reading.max_length,
+            "fingerprint": member.fingerprint,
+        }
+
+    def forget(self, key: str) -> None:
+        """Removes an adapter, if it is there. Requests can still finish."""
+        with self._loading:
+            if self._bank is not None and key in self._bank.names:
+                self._bank.remove(key)
+            self._readings.pop(key, None)
+
+    @contextlib.contextmanager
+    def using(
+        self, keys: Sequence[str], sources: Mapping[str, str]
+    ) -> Iterator[UsedEntries]:
+        """Context manager that yields the bank's entries of adapters.
+
+        Adapters that are not in the bank are loaded first. Within the block,
+        none of the adapters is removed.
+
+        Args:
+            keys: The name of each example's adapter. At most `capacity` of them
+                differ.
+            sources: Dict from each name to a path or address.
+
+        Raises:
+            UserError: If an adapter cannot be loaded.
+        """
+        with contextlib.ExitStack() as stack:
+            for attempt in range(_ATTEMPTS):
+                for key in dict.fromkeys(keys):
+                    self.load(key, sources[key])
+                try:
+                    used = stack.enter_context(self.bank.using(keys))
+                    break
+                except AdapterError:
+                    if attempt == _ATTEMPTS - 1:
+                        raise
+            yield used
+
+
+def _check_encoder(found: dict[str, Any], encoder: Encoder) -> None:
+    """Raises a `RequestError` with status 409 for another encoder.
+
+    Args:
+        found: The adapter's encoder, as `adapter_config.json` describes it.
+        encoder: `Encoder` of the server.
+    """
+    if found["fingerprint"] != encoder.fingerprint:
+        raise RequestError(
+            409,
+            "The adapter was trained on an encoder with the fingerprint "
+            f"{found['fingerprint']}, but the server has the encoder "
+            f"`{encoder.name}` with the fingerprint {encoder.fingerprint}.",
+        )

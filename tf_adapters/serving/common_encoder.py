@@ -1,0 +1,43 @@
+"""Finds the encoder that a server's adapters have in common."""
+
+from __future__ import annotations
+
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
+from tf_adapters.interop import formats
+from tf_adapters.interop import stored_adapter
+
+
+def encoder_of(sources: dict[str, str]) -> tuple[str, str | None]:
+    """Returns the name and the quantization of the encoder of adapters.
+
+    Args:
+        sources: Dict from the name of each adapter to its path or address.
+
+    Raises:
+        ConfigError: If no adapter names its encoder, or if they name several.
+    """
+    found = {}
+    for name, source in sources.items():
+        stored = stored_adapter.find_stored(source)
+        # A damaged folder is reported to those who ask for the adapter.
+        if stored.format == formats.OURS and stored.parsed is not None:
+            encoder = stored.config["encoder"]
+            found.setdefault(encoder["fingerprint"], (name, encoder))
+    if not found:
+        raise ConfigError(
+            "None of the adapters says which encoder it belongs to. Give it: "
+            "--encoder=minilm."
+        )
+    if len(found) > 1:
+        named = ", ".join(
+            f"`{cut(name)}` has `{cut(encoder['name'])}`"
+            for name, encoder in found.values()
+        )
+        raise ConfigError(
+            "A server has one encoder, and these adapters have different ones: "
+            f"{cut(named)}. Give the one to serve with --encoder. Requests for "
+            "the other adapters are then refused with status 409."
+        )
+    ((_, encoder),) = found.values()
+    return encoder["name"], encoder.get("quantization")

@@ -1,0 +1,241 @@
+"""The two deployments of Ray Serve that make up the server.
+
+`Gateway` answers HTTP, and forms batches across clients and adapters. It needs
+neither TensorFlow nor the encoder. `EngineReplica` computes a batch; there can
+be several replicas, on several machines. Each loads an adapter when it first
+needs it, so that a new replica needs no other preparation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from collections.abc import Callable
+from concurrent import futures
+import logging
+from typing import TYPE_CHECKING
+from typing import Any
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.extras import needs_extra
+from tf_adapters.serving.messages import Ask
+from tf_adapters.serving.messages import Reply
+from tf_adapters.serving.request_error import RequestError
+
+with needs_extra("server", "The server"):
+    import ray
+    from ray import serve
+    from ray.serve.config import BackpressureConfig
+    from ray.serve.exceptions import BackPressureError
+    from ray.serve.exceptions import DeploymentUnavailableError
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from tf_adapters.serving.settings import Settings
+
+_LOGGER = logging.getLogger(__name__)
+# Requests of more tokens than this wait in a queue of their own, so that a
+# short text does not wait for a batch of long ones.
+_LONG = 64
+# Number of batches that a replica has at a time: while one of them is computed,
+# the texts of the next are tokenized.
+_BATCHES = 4
+# Number of times that a batch is sent. A replica may end while it computes it.
+_ATTEMPTS = 5
+# Seconds after which a replica that does not answer counts as not ready.
+_PATIENCE = 5.0
+# Seconds for which a drained gateway refuses requests before it ends.
+_LAST_SECONDS = 2.0
+# If Ray itself refuses a request, its status is 429 too, instead of 503.
+_BACKPRESSURE = BackpressureConfig(status_code=429, retry_after_s=1)
+
+
+class EngineReplica:
+    """Computes predictions in a process of its own.
+
+    Args:
+        settings: `Settings`.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        # Imported here, so that the gateway does not import TensorFlow.
+        from tf_adapters.encoders.load import load_encoder
+        from tf_adapters.serving.engine import Engine
+
+        encoder, tokenizer = load_encoder(
+            settings.encoder, settings.precision, quantize=settings.quantize
+        )
+        self._engine = Engine(
+            encoder, tokenizer, settings.capacity, settings.max_tokens
+        )
+        self._threads = futures.ThreadPoolExecutor(_BATCHES)
+
+    async def answer(self, asks: list[Ask]) -> list[Reply]:
+        """Returns the reply to each request of a batch."""
+        return await self._in_thread(self._engine.answer, asks)
+
+    async def load(self, key: str, source: str) -> dict[str, Any] | Reply:
+        """Loads an adapter; see `Engine.load`.
+
+        If it cannot be loaded, returns a `Reply` that says why.
+        """
+        try:
+            return await self._in_thread(self._engine.load, key, source)
+        except (UserError, RequestError) as error:
+            return Reply(status=409, message=str(error))
+        except Exception as error:
+            _LOGGER.exception("Loading failed.")
+            message = f"The adapter cannot be loaded: {type(error).__name__}"
+            return Reply(status=409, message=message)
+
+    async def forget(self, key: str) -> None:
+        """Removes an adapter; see `Engine.forget`."""
+        await self._in_thread(self._engine.forget, key)
+
+    async def ping(self) -> bool:
+        """Returns `True`, if the replica has been made."""
+        return True
+
+    async def _in_thread(
+        self, function: Callable[..., Any], *arguments: Any
+    ) -> Any:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, function, *arguments)
+
+
+@serve.ingress()
+class Gateway:
+    """Answers HTTP requests, with the help of the engine's replicas.
+
+    It is the `EngineClient` of its own `Service`.
+
+    Args:
+        engine: Handle of the deployment of `EngineReplica`.
+        settings: `Settings`.
+    """
+
+    def __init__(self, engine: Any, settings: Settings) -> None:
+        # Imported here, because the classes are pickled with this module.
+        from tf_adapters.serving.app import App
+        from tf_adapters.serving.request_log import RequestLog
+        from tf_adapters.serving.service import Service
+
+        self._engine = engine
+        self._max_tokens = settings.max_tokens
+        self._short = self._batched(settings)
+        self._long = self._batched(settings)
+        self.service = Service(
+            self,
+            settings.limits,
+            settings.places,
+            settings.allow_sources,
+            settings.at_first_use,
+        )
+        log = RequestLog(settings.log_file)
+        self._app = App(self.service, log, settings.token)
+
+    def __serve_build_asgi_app__(self) -> Starlette:  # noqa: N807
+        return self._app.starlette()
+
+    async def reconfigure(self, config: dict[str, Any]) -> None:
+        """Serves the declared adapters, the dict `config["adapters"]`."""
+        await self.service.declare(config["adapters"])
+
+    async def drain(self, seconds: float) -> int:
+        """Ends the service; see `App.drain`."""
+        return await self._app.drain(seconds)
+
+    async def answer(self, ask: Ask) -> Reply:
+        """Returns the reply to a request, computed with others."""
+        tokens = ask.tokens / max(1, len(ask.instances))
+        return await (self._long if tokens > _LONG else self._short)(ask)
+
+    async def load(self, key: str, source: str) -> dict[str, Any]:
+        """Loads an adapter; see `Engine.load`."""
+        found = await self._engine.load.remote(key, source)
+        if isinstance(found, Reply):
+            raise RequestError(found.status, found.message)
+        return found
+
+    async def forget(self, key: str) -> None:
+        """Removes an adapter from all replicas."""
+        response = self._engine.broadcast("forget", key)
+        await response.results_async(return_exceptions=True)
+
+    async def is_ready(self) -> bool:
+        """Returns whether a replica of the engine answers."""
+        try:
+            return await asyncio.wait_for(self._engine.ping.remote(), _PATIENCE)
+        except Exception:
+            return False
+
+    def _batched(self, settings: Settings) -> Callable[[Ask], Awaitable[Reply]]:
+        """Returns a function that sends a request together with others."""
+
+        def num_tokens(asks: list[Ask]) -> int:
+            # A single request may have more tokens than a batch.
+            return min(
+                sum(ask.tokens for ask in asks),
+                settings.max_tokens + (len(asks) > 1),
+            )
+
+        @serve.batch(
+            max_batch_size=settings.max_tokens,
+            batch_wait_timeout_s=settings.batch_wait,
+            max_concurrent_batches=settings.replicas,
+            batch_size_fn=num_tokens,
+        )
+        async def send(asks: list[Ask]) -> list[Reply]:
+            return await self._send(asks)
+
+        return send
+
+    async def _send(self, asks: list[Ask]) -> list[Reply]:
+        """Sends a batch to a replica, again if the replica ends meanwhile."""
+        self._app.metrics.count_batch(len(asks))
+        for attempt in range(_ATTEMPTS):
+            try:
+                return await self._engine.answer.remote(asks)
+            except BackPressureError:
+                reply = Reply(status=429, message="The server is busy.")
+                return [reply] * len(asks)
+            except (ray.exceptions.RayActorError, DeploymentUnavailableError):
+                _LOGGER.warning("A replica of the engine has ended.")
+                await asyncio.sleep(0.2 * 2**attempt)
+        reply = Reply(status=503, message="The engine is being started again.")
+        return [reply] * len(asks)
+
+
+def application(settings: Settings, sources: dict[str, str]) -> Any:
+    """Returns the Ray Serve application of a server.
+
+    Args:
+        settings: `Settings`.
+        sources: Dict from the name of each adapter to its path or address.
+    """
+    engine = serve.deployment(
+        EngineReplica,
+        name="engine",
+        num_replicas=settings.replicas,
+        max_ongoing_requests=_BATCHES,
+        ray_actor_options={"num_cpus": 1, "num_gpus": settings.gpus},
+        graceful_shutdown_timeout_s=settings.grace,
+        graceful_shutdown_wait_loop_s=_LAST_SECONDS / 10,
+        backpressure_config=_BACKPRESSURE,
+    )
+    gateway = serve.deployment(
+        Gateway,
+        name="gateway",
+        # More than the gateway itself lets wait, and at least a batch.
+        max_ongoing_requests=2 * settings.limits.waiting
+        + settings.max_tokens * settings.replicas,
+        max_queued_requests=settings.limits.waiting,
+        ray_actor_options={"num_cpus": 0},
+        # When it ends, its requests have ended: see `App.drain`.
+        graceful_shutdown_timeout_s=_LAST_SECONDS,
+        graceful_shutdown_wait_loop_s=_LAST_SECONDS / 10,
+        user_config={"adapters": sources},
+        backpressure_config=_BACKPRESSURE,
+    )
+    return gateway.bind(engine.bind(settings), settings)

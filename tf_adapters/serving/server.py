@@ -1,0 +1,135 @@
+"""Starts the server on Ray Serve, and ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import socket
+import threading
+from typing import TYPE_CHECKING
+from typing import Any
+
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.extras import needs_extra
+from tf_adapters.common.sigterm import on_sigterm
+from tf_adapters.launch import process_runner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tf_adapters.serving.settings import Settings
+
+with needs_extra("server", "The server"):
+    import ray
+    from ray import serve
+
+    from tf_adapters.serving import deployment
+
+_NAME = "tf_adapters"
+# Bytes of memory that Ray reserves for large messages.
+_OBJECT_STORE = 200_000_000
+# Ray's own lines about requests would repeat those of `RequestLog`.
+_LOGGING = {"enable_access_log": False, "log_level": "WARNING"}
+
+
+@contextlib.contextmanager
+def running(settings: Settings, sources: dict[str, str]) -> Iterator[Any]:
+    """Context manager within which the server runs.
+
+    At the end, the server refuses new requests, and answers those that it has
+    accepted. The value is the handle of the gateway.
+
+    Args:
+        settings: `Settings`.
+        sources: Dict from the name of each adapter to its path or address.
+
+    Raises:
+        ConfigError: If the port is not free, or the server cannot start.
+    """
+    _check_port(settings.host, settings.port)
+    _connect(settings.ray_address, settings.verbose)
+    try:
+        serve.start(
+            http_options={"host": settings.host, "port": settings.port},
+            logging_config=_LOGGING,
+        )
+        gateway = _run(settings, sources)
+        try:
+            yield gateway
+        finally:
+            gateway.drain.remote(settings.grace).result()
+    finally:
+        if settings.ray_address is None:
+            serve.shutdown()
+            ray.shutdown()
+        else:
+            serve.delete(_NAME)
+
+
+def _run(settings: Settings, sources: dict[str, str]) -> Any:
+    try:
+        return serve.run(
+            deployment.application(settings, sources),
+            name=_NAME,
+            route_prefix="/",
+            logging_config=_LOGGING,
+        )
+    except RuntimeError as error:
+        raise ConfigError(f"The server did not start. {error}") from error
+
+
+def wait_for_end() -> None:
+    """Waits until the process gets SIGTERM or Ctrl-C."""
+    ended = threading.Event()
+
+    def end(number: int, frame: Any) -> None:
+        ended.set()
+
+    before = signal.signal(signal.SIGINT, end)
+    try:
+        with on_sigterm(end):
+            ended.wait()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _check_port(host: str, port: int) -> None:
+    try:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except (OSError, OverflowError) as error:
+        raise ConfigError(
+            f"Cannot listen on port {port} of {host}: {error}. Give another "
+            "--port or --host."
+        ) from error
+
+
+def _connect(address: str | None, verbose: bool) -> None:
+    """Starts Ray on this machine, or connects to a cluster."""
+    options: dict[str, Any] = {}
+    if address is None:
+        # Do not let Ray send usage statistics about a cluster that we start.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        options["include_dashboard"] = False
+        options["object_store_memory"] = _OBJECT_STORE
+    try:
+        ray.init(
+            address or "local",
+            ignore_reinit_error=True,
+            log_to_driver=verbose,
+            logging_level=logging.INFO if verbose else logging.ERROR,
+            runtime_env={
+                "env_vars": {
+                    "PYTHONPATH": process_runner.python_path(),
+                    "TF_CPP_MIN_LOG_LEVEL": "3",
+                }
+            },
+            **options,
+        )
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise ConfigError(
+            f"Cannot reach Ray at --ray_address={address}: {error}"
+        ) from error

@@ -1,0 +1,245 @@
+"""Decides about requests: which are answered, by which adapter, and when."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from collections.abc import Mapping
+import contextlib
+import time
+from typing import Any
+
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
+from tf_adapters.serving import sources
+from tf_adapters.serving.catalog import Catalog
+from tf_adapters.serving.catalog import Offer
+from tf_adapters.serving.limits import Limits
+from tf_adapters.serving.limits import estimated_tokens
+from tf_adapters.serving.messages import Ask
+from tf_adapters.serving.messages import EngineClient
+from tf_adapters.serving.messages import Reply
+from tf_adapters.serving.request_error import RequestError
+from tf_adapters.serving.under_way import UnderWay
+
+# Seconds between two looks into the folders for adapters that were not there.
+_LOOK_AGAIN = 1.0
+# Maximum number of adapters that are loaded at the same time at the start.
+_LOADS = 4
+
+
+class Service:
+    """Answers requests for predictions, and loads and unloads adapters.
+
+    All methods run in one event loop.
+
+    Args:
+        engine: `EngineClient`.
+        limits: `Limits`.
+        places: Folders and addresses of adapters, see `find_adapters`.
+        allowed: Sources that clients may name, see `is_allowed`.
+        at_first_use: Whether adapters are loaded when they are first asked for,
+            including those that come into the folders later. Otherwise, all are
+            loaded at the start.
+    """
+
+    def __init__(
+        self,
+        engine: EngineClient,
+        limits: Limits,
+        places: Iterable[str] = (),
+        allowed: Iterable[str] = (),
+        at_first_use: bool = False,
+    ) -> None:
+        self.engine = engine
+        self.limits = limits
+        self.catalog = Catalog()
+        self.under_way = UnderWay()
+        self._places = list(places)
+        self._allowed = list(allowed)
+        self._at_first_use = at_first_use
+        self._looked = -_LOOK_AGAIN
+        # Names that stay away, although they are in the folders.
+        self._unloaded: set[str] = set()
+
+    async def declare(self, declared: Mapping[str, str]) -> None:
+        """Serves the declared adapters, a dict from name to source.
+
+        Those that were declared before and now are not are unloaded.
+        """
+        for offer in self.catalog.declare(declared):
+            await self._retire(offer)
+        if self._at_first_use:
+            return
+        gate = asyncio.Semaphore(_LOADS)
+
+        async def load(offer: Offer) -> None:
+            async with gate:
+                with contextlib.suppress(RequestError):
+                    await self._facts(offer)
+
+        new = [o for o in self.catalog.offers() if not (o.facts or o.problem)]
+        await asyncio.gather(*map(load, new))
+
+    async def predict(
+        self, name: str, instances: list[Any], seconds: float
+    ) -> tuple[Offer, Reply]:
+        """Returns the adapter that answered, and its reply.
+
+        Args:
+            name: Name of the adapter.
+            instances: List of texts, lists or dicts; see `instances`.
+            seconds: Seconds that the request may take.
+
+        Raises:
+            RequestError: If the request is refused or fails.
+        """
+        offer = self.offer(name)
+        if offer.problem:
+            raise RequestError(409, offer.problem)
+        self.limits.check_instances(instances)
+        if self.under_way.total >= self.limits.waiting:
+            raise busy()
+        longest = (offer.facts or {}).get("max_length", 512)
+        ask = Ask(
+            *(offer.key, offer.source, instances),
+            tokens=estimated_tokens(instances, longest),
+            deadline=time.time() + seconds,
+        )
+        async with self.under_way.counting(offer.key):
+            reply = await self._before_deadline(ask, seconds)
+        if reply.is_damaged:
+            self.catalog.replace(offer, problem=reply.message)
+        if reply.status != 200:
+            wait = 1 if reply.status in (429, 503) else None
+            raise RequestError(reply.status, reply.message, wait)
+        return offer, reply
+
+    async def _before_deadline(self, ask: Ask, seconds: float) -> Reply:
+        try:
+            return await asyncio.wait_for(self.engine.answer(ask), seconds)
+        except TimeoutError:
+            raise RequestError(
+                504, f"There was no answer within {seconds:g} seconds."
+            ) from None
+
+    def offer(self, name: str) -> Offer:
+        """Returns the offer of a name, after a look for new adapters.
+
+        Raises:
+            RequestError: With status 404 if there is no adapter of this name.
+        """
+        now = time.monotonic()
+        if (
+            self._at_first_use
+            and self.catalog.find(name) is None
+            and now - self._looked > _LOOK_AGAIN
+        ):
+            self._looked = now
+            for found, source in self._found().items():
+                known = self.catalog.find(found) or found in self._unloaded
+                if not known:
+                    self.catalog.put(self.catalog.new_offer(found, source))
+        return self.catalog.get(name)
+
+    def _found(self) -> dict[str, str]:
+        """Returns the adapters that are in the folders now."""
+        try:
+            return sources.find_adapters(self._places)
+        except (ConfigError, OSError):
+            return {}
+
+    async def facts(self, name: str) -> tuple[Offer, dict[str, Any]]:
+        """Returns an adapter and the dict that describes it.
+
+        The adapter is loaded if it was not yet.
+
+        Raises:
+            RequestError: With status 404 if there is no adapter of this name,
+                or 409 if it cannot be used.
+        """
+        offer = self.offer(name)
+        return offer, await self._facts(offer)
+
+    async def _facts(self, offer: Offer) -> dict[str, Any]:
+        if offer.problem:
+            raise RequestError(409, offer.problem)
+        if offer.facts is None:
+            try:
+                facts = await self.engine.load(offer.key, offer.source)
+            except RequestError as error:
+                if error.status == 409:
+                    self.catalog.replace(offer, problem=error.message)
+                raise
+            self.catalog.replace(offer, facts=facts)
+            return facts
+        return offer.facts
+
+    async def load(self, name: str, source: str | None = None) -> Offer:
+        """Loads an adapter, or its present files if it was loaded before.
+
+        If it cannot be loaded, an adapter of this name stays as it was.
+
+        Args:
+            name: Name of the adapter.
+            source: Path or `hf://` address. Default: where the adapter of this
+                name was, or is in the server's folders.
+
+        Returns:
+            The adapter's new offer.
+
+        Raises:
+            RequestError: If the source is not allowed (403), there is none
+                (404), or the adapter cannot be used (409).
+        """
+        offer = self.catalog.new_offer(name, self._source(name, source))
+        facts = await self.engine.load(offer.key, offer.source)
+        before = self.catalog.find(name)
+        self._unloaded.discard(name)
+        self.catalog.put(offer)
+        self.catalog.replace(offer, facts=facts)
+        if before is not None:
+            await self._retire(before)
+        return offer
+
+    def _source(self, name: str, source: str | None) -> str:
+        if source is not None:
+            if not sources.is_allowed(source, self._allowed):
+                raise RequestError(
+                    403,
+                    f"This server does not load adapters from {cut(source)}. "
+                    "--allow_sources lists what it may load.",
+                )
+            return source
+        known = self.catalog.find(name)
+        if known is not None:
+            return known.source
+        found = self._found().get(name)
+        if found is None:
+            raise RequestError(
+                404,
+                f"There is no adapter `{cut(name)}` in the server's folders. "
+                "Name its `source` in the request's parameters.",
+            )
+        return found
+
+    async def unload(self, name: str) -> None:
+        """Unloads an adapter, after the requests that use it have ended.
+
+        Raises:
+            RequestError: With status 404 if there is no adapter of this name.
+        """
+        offer = self.catalog.remove(name)
+        self._unloaded.add(name)
+        await self._retire(offer)
+
+    async def _retire(self, offer: Offer) -> None:
+        await self.under_way.wait_for_end(offer.key)
+        await self.engine.forget(offer.key)
+
+
+def busy() -> RequestError:
+    """Returns the error for a request that finds too many others waiting."""
+    return RequestError(
+        429, "Too many requests are waiting. Try again later.", retry_after=1
+    )

@@ -5,7 +5,7 @@
     python -m tests.fuzz.run --write                   # docs/reliability.md
 
 An input is a folder with one or two damaged files. It has to be refused with a
-`UserError`, or read within a minute and 2 GB; files that mean the same, and
+`UserError`, or read within 20 seconds and 2 GB; files that mean the same, and
 files with a checksum, have to give the answer of the undamaged folder. Anything
 else is a fault: the input is kept in `tests/fuzz/cases`, which the tests read
 again, and the status is 1.

@@ -16,7 +16,8 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import some
 from tf_adapters.common.moved_folders import resolve_paths
-from tf_adapters.common.text_files import read_json
+from tf_adapters.common.text_files import parse_json
+from tf_adapters.common.text_files import read_text
 
 if TYPE_CHECKING:
     import keras
@@ -97,7 +98,7 @@ def read_adapter_config(
     try:
         config = parsed
         if parsed is None:
-            config = read_json(path)
+            config = parse_json(read_text(path))
         version = check_config(config, FORMAT_VERSION)
     except ValueError as error:
         raise AdapterError(

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from tf_adapters.common import adapter_folder
-from tf_adapters.common import text_files
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.text_files import parse_json
+from tf_adapters.common.text_files import read_text
 
 SETUP_FILE = "adapter_setup.json"
 FORMATS = ("adapterhub", "peft")
@@ -21,7 +22,7 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
         AdapterError: If the file is missing, damaged, or not a JSON object.
     """
     try:
-        config = text_files.read_json(path)
+        config = parse_json(read_text(path))
     except ValueError as error:
         raise AdapterError(f"{path} cannot be read: {cut(error)}") from error
     if not isinstance(config, dict):

@@ -10,7 +10,8 @@ INSTALL := $(VENV)/bin/pip --disable-pip-version-check --quiet install --no-comp
 RUNS := runs
 DATA_DIR ?= data
 
-.PHONY: demo test test-fast test-all lint docs mutants fuzz soak bench
+.PHONY: demo test test-fast test-all lint docs mutants fuzz soak hostile bench \
+  lock install-locked release
 
 $(VENV)/.installed: requirements.txt
 	$(PYTHON) -m venv $(VENV)
@@ -71,6 +72,29 @@ N ?= 500
 soak: $(VENV)/.installed-dev
 	$(RUN) -m tests.soak.run --trials=$(N) --write
 
+# Requests with wrong lengths, types and bytes, for every kind of output.
+hostile: $(VENV)/.installed-dev
+	$(RUN) -m tests.served.run --write
+
 # Against the `adapters` library; see benchmarks/peers/README.md.
 bench: $(VENV)/.installed
 	$(RUN) benchmarks/train_throughput.py --data_dir=$(DATA_DIR)
+
+# The exact versions of an installation with hashes, into requirements.lock; and
+# the table of their licenses, into docs/security.md.
+lock: $(VENV)/.installed-dev
+	$(RUN) -m release.lock
+	$(RUN) -m release.licenses
+
+# An environment of its own, .venv-locked, from requirements.lock only: pip
+# refuses every file that has another hash. What others are built with is first.
+LOCKED := .venv-locked
+INSTALL_LOCKED := $(LOCKED)/bin/pip --disable-pip-version-check install \
+  --quiet --no-deps --no-build-isolation
+install-locked:
+	$(PYTHON) -m venv --clear $(LOCKED)
+	awk '/^[^ ]/ {first = /^(packaging|setuptools|wheel)==/} first' \
+	  requirements.lock > $(LOCKED)/first.txt
+	$(INSTALL_LOCKED) --require-hashes -r $(LOCKED)/first.txt
+	$(INSTALL_LOCKED) --require-hashes -r requirements.lock
+	$(INSTALL_LOCKED) .

@@ -111,7 +111,9 @@ def main():
     batch = batch_plan.Batch(np.arange(BATCH_SIZE, dtype="int32"), TOKENS)
     plan = [batch] * 5_000
     train_steps = trainer.train_loops(examples, [[batch] for batch in plan])
-    eval_step, eval_batches = trainer.evaluation(examples, plan)
+    eval_step, eval_batches = trainer.evaluator.evaluation(
+        trainer.answers, examples, plan
+    )
     print(json.dumps({"ready": True}), file=output, flush=True)
     for line in sys.stdin:
         command = json.loads(line)
@@ -121,7 +123,7 @@ def main():
         else:
             # A part of them: evaluation works ahead.
             some = itertools.islice(eval_batches, command["steps"])
-            results = trainer.eval_steps(eval_step, some)
+            results = trainer.evaluator.eval_steps(eval_step, some)
         for result in results:
             np.asarray(result[0])  # Waits for the device.
         answer = {

@@ -62,7 +62,9 @@ class Ours:
         self.train_steps = run.trainer.train_loops(
             self.examples, [[batch] for batch in plan]
         )
-        self.evaluation = run.trainer.evaluation(self.examples, plan)
+        self.evaluation = run.trainer.evaluator.evaluation(
+            run.trainer.answers, self.examples, plan
+        )
         self.plans = {what: iter(plan) for what in ("train", "infer")}
 
     def _plan(self):
@@ -82,7 +84,7 @@ class Ours:
             # another side is being measured.
             step, features = self.evaluation
             some = itertools.islice(features, steps)
-            results = self.trainer.eval_steps(step, some)
+            results = self.trainer.evaluator.eval_steps(step, some)
         for result in results:
             np.asarray(result[0])  # Waits for the device.
         seconds = time.perf_counter() - started

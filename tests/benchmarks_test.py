@@ -47,9 +47,11 @@ def test_the_fusion_that_is_timed_trains_and_answers(monkeypatch):
     examples = worker.make_examples()
     ((losses, _),) = trainer.train_loops(examples, [[batch]])
     assert np.isfinite(losses).all()
-    step, batches = trainer.evaluation(examples, [batch])
+    step, batches = trainer.evaluator.evaluation(
+        trainer.answers, examples, [batch]
+    )
     some = itertools.islice(batches, 1)
-    assert len(list(trainer.eval_steps(step, some))) == 1
+    assert len(list(trainer.evaluator.eval_steps(step, some))) == 1
 
 
 @pytest.mark.slow

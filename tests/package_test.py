@@ -126,9 +126,10 @@ def _pins():
     for name in ("requirements.txt", "requirements-dev.txt"):
         for line in (ROOT / name).read_text().splitlines():
             if line and not line.startswith(("#", "-r")):
-                version = line.partition("==")[2]
-                name = Requirement(line).name
-                pins[name.lower().replace("_", "-")] = version
+                requirement = Requirement(line)
+                name = requirement.name.lower().replace("_", "-")
+                (pin,) = requirement.specifier
+                pins[name] = pin.version
     return pins
 
 

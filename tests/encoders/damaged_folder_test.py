@@ -156,6 +156,18 @@ def test_a_pipe_is_not_opened(copy, name, file):
     _refused(folder, f"{file}` cannot be read: it is not a file")
 
 
+@pytest.mark.parametrize("name", ["xlm_roberta", "deberta", "albert"])
+@pytest.mark.parametrize("piece", [b"\0", b"\xff"])
+def test_a_piece_is_text_without_nul(copy, name, piece):
+    folder = copy(name)
+    (path,) = folder.glob("*.model")
+    content = path.read_bytes()
+    before = b"\n\x08\n\x01" + b"e\x15"
+    assert before in content
+    path.write_bytes(content.replace(before, before[:4] + piece + b"\x15"))
+    _refused(folder, "is damaged: (a piece has a NUL|it is not a Sentence)")
+
+
 def test_a_vocabulary_has_a_limited_size(copy):
     folder = copy("bert")
     with (folder / "vocab.txt").open("ab") as file:

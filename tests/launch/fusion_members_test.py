@@ -176,7 +176,7 @@ def test_members_that_train_together_are_one_run(tmp_path):
     (run,) = member_plan.plan_members(config)
     assert run.config.method.tasks == ("demo_sentiment", "mrpc")
     assert run.metrics == {"demo_sentiment": "accuracy", "mrpc": "f1"}
-    fused = fusion_members._with_adapters(config, [run], [tmp_path])
+    fused = fusion_members.with_adapters(config, [run], [tmp_path])
     assert fused.method.adapters == (
         str(tmp_path / "demo_sentiment"),
         str(tmp_path / "mrpc"),

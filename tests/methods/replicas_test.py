@@ -81,7 +81,7 @@ def _train(method, strategy_name, parts=1):
     losses = [
         float(trainer.step.on_replicas(features)[0])
         for features in itertools.islice(
-            trainer._distribute(examples, plan), len(plan)
+            trainer.inputs.dataset(examples, plan), len(plan)
         )
     ]
     assert len(losses) == STEPS

@@ -112,6 +112,37 @@ def test_a_refusal_of_the_chief_ends_every_worker(tmp_path):
         assert "seed: 7 there, 0 now" in log and "Traceback" not in log
 
 
+def test_workers_with_other_settings_end_with_the_difference(tmp_path):
+    folder = tmp_path / "run"
+    others = [*_command(folder), "--params_override=train.weight_decay=0.5"]
+    assert _wait(_start(_command(folder), tmp_path, others)) == [1, 1]
+    for number in range(2):
+        log = (tmp_path / f"{number}.log").read_text()
+        assert (
+            "The workers of this cluster differ in the setting "
+            "`train.weight_decay`: 0.01 on worker 0, 0.5 on worker 1." in log
+        )
+        assert "Traceback" not in log
+    assert not folder.exists()
+
+
+def test_a_fusion_of_workers_trains_its_members(tmp_path):
+    """All workers train each member, and then the fusion."""
+    command = [
+        *_command(tmp_path / "fusion"),
+        "--method=fusion",
+        "--params_override=members.tasks=[demo_sentiment,demo_acceptability],train.epochs=1,"
+        "train.snapshot_steps=null,members.settings.train.epochs=1",
+    ]
+    assert _wait(_start(command, tmp_path)) == [0, 0]
+    members = sorted((tmp_path / "members").glob("*/demo_*/adapter"))
+    assert len(members) == 2
+    # The second worker does not see the finished run of the first one.
+    others = [*command, f"--model_dir={tmp_path / 'elsewhere' / 'fusion'}"]
+    assert _wait(_start(command, tmp_path, others)) == [0, 0]
+    assert not (tmp_path / "elsewhere").exists()
+
+
 # Either signal, and either worker; the other two pairs take minutes more.
 @pytest.mark.parametrize(
     ("number", "kind"),

@@ -29,7 +29,7 @@ def engine(folder):
     engine = served.make_engine(capacity=40)
     for name in served.KINDS:
         engine.load(name, str(folder / name))
-    engine.adapters.bank.reserve(40)
+    engine.prepare()
     return engine
 
 

@@ -63,7 +63,7 @@ def test_no_gradient_is_computed_below_the_first_trained_weight(trained):
     trainer, *_ = trained
     counts = {}
     for left_out in (0, 1):
-        data = trainer._distribute(
+        data = trainer.inputs.dataset(
             toy_runs.examples(), trainer.plan(toy_runs.examples(), 0)
         )
         graph = trainer.step.run.get_concrete_function(

@@ -3,6 +3,8 @@
 import functools
 import json
 import socket
+import time
+import types
 import urllib.error
 
 import pytest
@@ -42,16 +44,21 @@ def tpu(monkeypatch):
 
         return call
 
-    cpu = tf.distribute.OneDeviceStrategy("/cpu:0")
+    class Cpu(tf.distribute.OneDeviceStrategy):
+        def __init__(self, resolver):
+            asked.append(("strategy",))
+            super().__init__("/cpu:0")
+
     resolvers = tf.distribute.cluster_resolver
-    monkeypatch.setattr(resolvers, "TPUClusterResolver", note("resolve"))
+    found = types.SimpleNamespace(cluster_spec=lambda: tf.train.ClusterSpec({}))
+    monkeypatch.setattr(resolvers, "TPUClusterResolver", note("resolve", found))
     monkeypatch.setattr(
         tf.config, "experimental_connect_to_cluster", note("connect")
     )
     monkeypatch.setattr(
         tf.tpu.experimental, "initialize_tpu_system", note("initialize")
     )
-    monkeypatch.setattr(tf.distribute, "TPUStrategy", note("strategy", cpu))
+    monkeypatch.setattr(tf.distribute, "TPUStrategy", Cpu)
     # Forgotten afterwards, and only these: what other tests keep, they share.
     kept = functools.cache(distribution._kept.__wrapped__)
     monkeypatch.setattr(distribution, "_kept", kept)
@@ -114,6 +121,52 @@ def test_shapes_that_change_are_refused_on_a_tpu(tpu, tmp_path, capsys):
     assert tpu == []
 
 
+@pytest.mark.slow
+def test_a_fusion_on_a_tpu_trains_its_members(tpu, tmp_path, capsys):
+    """In the same process, as commands of their own would train them."""
+    for task in ("rte", "mrpc"):
+        for split, count in (("train", 40), ("dev", 16)):
+            rows = [
+                {"sentence1": f"a{n} b", "sentence2": "c", "label": n % 2}
+                for n in range(count)
+            ]
+            path = tmp_path / "data" / task / f"{split}.jsonl"
+            commands.write_rows(path, rows)
+    fusion = {
+        **ON_TPU,
+        "task": "rte",
+        "method": "fusion",
+        "data": {**SETTINGS["data"], "data_dir": str(tmp_path / "data")},
+        "members": {
+            "tasks": ["rte", "mrpc"],
+            "settings": {"train": {"epochs": 1, "batch_size": 16}},
+        },
+    }
+    assert commands.run(tmp_path / "fusion", fusion) == 0
+    assert "Training the adapter of mrpc" in capsys.readouterr().out
+    config = tmp_path / "fusion/adapter/adapter_config.json"
+    members = json.loads(config.read_text())["members"]
+    assert [member["name"] for member in members] == ["rte", "mrpc"]
+    # A command of its own trains the same adapter, on any device.
+    (member,) = (tmp_path / "members").glob("*/mrpc")
+    alone = {**fusion, "task": "mrpc", "method": "pfeiffer"}
+    alone |= fusion["members"]["settings"]
+    alone |= {"members": {}, "distribution_strategy": "one_device", "tpu": ""}
+    assert commands.run(tmp_path / "alone", alone) == 0
+    results = [
+        json.loads((folder / "result.json").read_text())
+        for folder in (member, tmp_path / "alone")
+    ]
+    for key in ("validation", "steps", "trained_weights"):
+        assert results[0][key] == results[1][key]
+    # Another fusion finds the finished members.
+    capsys.readouterr()
+    other = {**fusion, "train": {"epochs": 2}}
+    assert commands.run(tmp_path / "other", other) == 0
+    assert "Training the adapter" not in capsys.readouterr().out
+    assert len(tpu) == 4
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -134,6 +187,34 @@ def test_a_tpu_that_is_not_there(tpu, monkeypatch, tmp_path, capsys, error):
     assert "There is no TPU at --tpu=node-1" in message
     assert "`local` on its own machine" in message
     assert "More lines" not in message
+
+
+def test_a_tpu_that_does_not_answer(tpu, monkeypatch):
+    """Neither who knows its name, nor one of its hosts."""
+    resolvers = tf.distribute.cluster_resolver
+    monkeypatch.setattr(distribution, "_SECONDS_TO_ANSWER", 0.1)
+    monkeypatch.setattr(
+        resolvers, "TPUClusterResolver", lambda tpu: time.sleep(2)
+    )
+    with pytest.raises(ConfigError, match="not answer within 0.1 seconds"):
+        distribution.make_strategy("tpu", "node-1")
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        hosts = {"worker": [f"localhost:{free.getsockname()[1]}"]}
+        found = types.SimpleNamespace(
+            cluster_spec=lambda: tf.train.ClusterSpec(hosts)
+        )
+        monkeypatch.setattr(resolvers, "TPUClusterResolver", lambda tpu: found)
+        monkeypatch.setattr(distribution, "_SECONDS_TO_ANSWER", 60)
+        with pytest.raises(ConfigError, match="no TPU at .*refused"):
+            distribution.make_strategy("tpu", "node-1")
+
+
+def test_a_tpu_compiles_always(tpu):
+    config = resolve.resolve_config(ON_TPU, {"train": {"jit_compile": False}})
+    with pytest.raises(ConfigError, match="compiled programs only"):
+        strategies.strategy_of(config)
+    assert tpu == []
 
 
 def test_an_address_where_nothing_answers():

@@ -53,7 +53,7 @@ def test_the_loss_of_a_batch_is_that_of_its_halves(name, parts):
         for rows in (slice(0, 2), slice(2, 4))
     ]
     whole = float(np.mean(HEAD.loss(targets, outputs)))
-    part = next(iter(trainer._distribute(examples, [batch])))
+    part = next(iter(trainer.inputs.dataset(examples, [batch])))
     received = float(trainer.step.on_replicas(part)[0])
     assert received == pytest.approx(np.mean(halves), rel=1e-4)
     assert abs(whole - np.mean(halves)) > 1e-2

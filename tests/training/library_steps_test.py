@@ -105,7 +105,7 @@ def test_losses_and_weights_of_each_step_are_the_librarys(head):
         batch_plan.Batch(indices, int(examples.lengths[indices].max()))
         for indices in np.load(folder / "batches.npy", allow_pickle=False)
     ]
-    data = iter(trainer._distribute(examples, batches))
+    data = iter(trainer.inputs.dataset(examples, batches))
     step = tf.function(trainer.step.on_replicas, reduce_retracing=True)
     losses = [float(step(next(data))[0]) for _ in batches]
     np.testing.assert_allclose(losses, report["losses"], rtol=1e-5)

@@ -139,7 +139,7 @@ def plan(examples):
 
 def take(trainer, examples, compiled):
     """Trains one batch; returns its loss."""
-    batches = trainer._distribute(examples, plan(examples))
+    batches = trainer.inputs.dataset(examples, plan(examples))
     step = tf.function(
         trainer.step.on_replicas, autograph=False, jit_compile=compiled
     )

@@ -172,7 +172,7 @@ def test_gradients_are_clipped_after_the_sum():
             return applied[-1]
 
         plan = batch_plan.plan_evaluation(toy_runs.examples().lengths, 8)[:1]
-        data = trainer._distribute(toy_runs.examples(), plan)
+        data = trainer.inputs.dataset(toy_runs.examples(), plan)
         step = tf.function(
             lambda f, t=trainer, r=run: t.strategy.run(r, args=(f,))
         )
@@ -364,7 +364,7 @@ def test_nothing_is_tuned_that_ends_late():
     trainer = toy_runs.trainer(toy_runs.config(epochs=1))
     examples = toy_runs.examples(seed=0)
     plan = trainer.plan(examples, 0)
-    batches = trainer._distribute(examples, plan)
+    batches = trainer.inputs.dataset(examples, plan)
     # No iterator of a strategy, whose autotuning stays on.
     assert isinstance(batches, tf.data.Dataset)
     assert batches.options().autotune.enabled is False

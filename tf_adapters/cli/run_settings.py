@@ -29,7 +29,7 @@ _FREE = (
     *("data.batching", "data.length_buckets", "data.eval_languages"),
     *("data.max_validation_examples", "data.max_test_examples"),
     *("data.low_resource", "train.eval_batch_size", "train.precision"),
-    *("train.evaluate_loss", "train.deterministic"),
+    *("train.evaluate_loss", "train.deterministic", "train.jit_compile"),
 )
 
 

@@ -89,7 +89,7 @@ def train_command(config: Config, model_dir: Path, options: Any) -> None:
     # Imported only after the data are found, because this takes seconds.
     from tf_adapters.runs import whole_run
 
-    config = members.with_members(declared, model_dir, options)
+    config = members.with_members(declared, model_dir, options, train_command)
     result = whole_run.train_run(
         config,
         data,

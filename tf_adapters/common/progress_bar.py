@@ -1,4 +1,8 @@
-"""Shows the progress of a loop: a bar on a terminal, or a line per tenth."""
+"""Shows the progress of a loop.
+
+On a terminal, it is a bar. Elsewhere, it is a line after each tenth of the
+steps.
+"""
 
 import sys
 import time
@@ -87,11 +91,11 @@ class TenthLines:
         return None
 
     def set_description(self, text: str) -> None:
-        """Sets the text before the numbers of later lines."""
+        """Sets the text with which all later lines begin."""
         self._description = text
 
     def set_postfix(self, values: dict[str, Any]) -> None:
-        """Sets a dict of values to show after the numbers of later lines."""
+        """Sets a dict of values that all later lines show at their end."""
         self._postfix = ", ".join(f"{k}={v}" for k, v in values.items())
 
     def update(self, count: int = 1) -> None:

@@ -43,8 +43,8 @@ def load_setting(
             given, a missing name is an error.
 
     Raises:
-        ConfigError: If the file cannot be read, or if the value is missing, a
-            list or a mapping.
+        ConfigError: If the file cannot be read, if the value is missing and
+            there is no default, or if it is a list or a mapping.
     """
     value = load_yaml(path)
     for key in name.split("."):

@@ -7,10 +7,12 @@ from tf_adapters.config.data_settings import DataConfig
 
 # Strategies that use more than this machine's own devices.
 CLUSTERS = ("multi_worker_mirrored", "tpu")
-# Two runs that differ only in these settings count as equal: paths of data, and
-# the TPU. The data itself is compared by its fingerprints.
+# Two runs that differ only in these settings count as equal: paths of data, the
+# TPU, and how a device computes. The data itself is compared by its
+# fingerprints.
 FILES = ("data.file", "data.validation_file", "data.test_file")
-ELSEWHERE = ("data.data_dir", "tpu", *FILES)
+_DEVICE = ("tpu", "train.jit_compile", "train.deterministic")
+ELSEWHERE = ("data.data_dir", *_DEVICE, *FILES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,9 +82,14 @@ class TrainConfig:
             then skip these blocks. `"float32"` is exact, `"float16"` and
             `"bfloat16"` take half the space, `"off"` caches nothing. In
             training, the cache requires `encoder_dropout=false`.
-        deterministic: Whether equal runs give bit-identical results on GPUs
-            too. Operations without a fixed order of summation are then
-            replaced by slower ones.
+        jit_compile: Whether XLA compiles the steps of training and
+            evaluation, one program for each shape of a batch. `None` (default)
+            compiles on GPUs. Batches are then padded to at most four lengths,
+            unless `data.batching` is `"fixed"`. A TPU always compiles.
+        deterministic: Whether equal runs give bit-identical results on GPUs.
+            Operations without a fixed order of summation are then replaced by
+            slower ones. `None` (default) replaces none. On CPUs, equal runs
+            give bit-identical results in any case.
         calibrate: Whether to fit the temperature of a classification's
             probabilities on the validation split after training; see
             `head.temperature`.
@@ -123,7 +130,8 @@ class TrainConfig:
     cache_frozen_blocks: typing.Literal[
         "float32", "float16", "bfloat16", "off"
     ] = "float32"
-    deterministic: bool = True
+    jit_compile: bool | None = None
+    deterministic: bool | None = None
     calibrate: bool = False
     log_gradient_norms: bool = False
     callbacks: typing.Any = None
@@ -178,7 +186,7 @@ class SearchConfig:
         trials: Number of networks to try. The best on validation is used.
         space: Dict from a setting of the network to a list of values, or to a
             range with `low`, `high` and optionally `log`. The preset `no_bert`
-            has one.
+            defines a space.
     """
 
     trials: int = 0

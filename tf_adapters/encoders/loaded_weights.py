@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class User:
-    """A model that uses an encoder, or several that are trained together.
+    """A model that uses an encoder, or several models trained together.
 
     Args:
         name: The model's name, for messages.

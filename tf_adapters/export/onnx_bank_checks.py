@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tf_adapters.models.adapter_model import AdapterModel
     from tf_adapters.tasks.task import Task
 
-    # The model of each task, and the texts to compare the file and it on.
+    # Each task's model, and the texts on which it is compared with the file.
     Members: TypeAlias = Iterable[tuple[AdapterModel, CheckTexts]]
 
 

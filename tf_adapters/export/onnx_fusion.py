@@ -1,16 +1,17 @@
 """Rewrites an ONNX graph so that ONNX Runtime runs it fast.
 
-The converter translates TensorFlow's operations one by one. ONNX Runtime
-recognizes layer norms, GELU and matrix multiplications of token vectors only in
-another form:
+The converter translates TensorFlow's operations one by one. For layer norms,
+GELU and matrix multiplications of token vectors, the result is slow, because
+ONNX Runtime recognizes these operations only in a different form:
 
-- A layer norm becomes one `LayerNormalization`. An `Add` before it becomes a
-  `Sum`, because ONNX Runtime 1.31 would combine an `Add` and the norm in one
-  operation that is 15 times slower than the two.
+- A layer norm becomes one `LayerNormalization`. An `Add` whose output goes into
+  the norm is replaced by a `Sum`, because ONNX Runtime 1.31 would combine an
+  `Add` and the norm in one operation that is 15 times slower than the two.
 - GELU becomes `0.5 (x (1 + erf(x / sqrt(2))))`, in this order.
 - Token vectors are multiplied by a matrix without a reshape to two dimensions.
 
-Operations in any other form are not changed.
+Operations that the converter wrote in a form not expected here are left as they
+are.
 """
 
 from __future__ import annotations
@@ -220,7 +221,7 @@ def _as_before(graph: _Graph, shape: str, width: int) -> str | None:
 
     Args:
         graph: Graph that computes the shape.
-        shape: Name of the tensor that holds the shape, of three sizes.
+        shape: Name of the tensor that holds the shape: three sizes.
         width: Expected last size. If another is found, `None` is returned.
     """
     joined = graph.maker(_uncast(graph, shape), "Concat")

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
 
-# By format; float32 comes first. "int8" measures the range of activations in
-# each batch, and "int8_static" measures it once, at export.
+# The precisions of each format, float32 first. "int8" measures the range of
+# activations in each batch, and "int8_static" measures it once, at export.
 OF_FORMAT = {
     "onnx": ("float32", "int8", "int8_static"),
     "litert": ("float32", "int8"),

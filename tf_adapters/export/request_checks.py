@@ -111,7 +111,10 @@ def _same_shapes(features: dict[str, Tensor]) -> tf.Operation | None:
 
 
 def _length(token_ids: Tensor, longest: int | None) -> tf.Operation | None:
-    """Asserts that there are tokens (and choices), at most `longest` tokens."""
+    """Asserts that rows have from 1 to `longest` tokens.
+
+    `longest` may be `None`. With choices, there must be at least one choice.
+    """
     shape = tf.shape(token_ids)
     is_right = tf.reduce_all(shape[1:] > 0)
     expected = "Expected at least one token"

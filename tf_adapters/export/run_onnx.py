@@ -82,8 +82,8 @@ def window_rows(
 def with_choice(question: str, choice: str, blank: str) -> list[str]:
     """Returns the two texts that the model reads for a choice.
 
-    `blank` is the placeholder in the question for the gap that the choice
-    fills, or "".
+    `blank` is the string in the question that the choice replaces, such as "_".
+    It is "" if the question has none.
     """
     if not blank:
         return [question, choice]

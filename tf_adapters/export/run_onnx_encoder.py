@@ -1,4 +1,4 @@
-"""Runs the encoder's ONNX file in this folder with an adapter on texts.
+"""Applies the encoder in this folder (an ONNX file), with an adapter, to texts.
 
     python run.py --adapter=runs/reviews/adapter "a fine film"
 

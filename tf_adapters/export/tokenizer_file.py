@@ -103,8 +103,9 @@ def _plain(content: str) -> tokenizers.Tokenizer:
 def _gives_ids_of(packer: Packer, tokenizer: tokenizers.Tokenizer) -> bool:
     """Returns whether tokenizer and packer give equal ids for unusual texts.
 
-    For a unigram model, the order of the ids may differ: if a word consists of
-    the same pieces in several orders, all orders are equally likely.
+    For a unigram model, the order of the ids may differ: if a word can be split
+    into the same pieces in different orders ("a" + "aa" or "aa" + "a"), all
+    these splits are equally likely.
     """
     texts = odd_texts.make()
     found = tokenizer.encode_batch(texts, add_special_tokens=False)

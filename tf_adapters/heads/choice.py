@@ -75,8 +75,9 @@ class Choice(ValueHead):
     ) -> Self:
         """Creates the head for a task.
 
-        Unless `settings` has another `blank`, the head uses the task's
-        placeholder for the gap that each choice fills, such as `_`.
+        `blank` is the placeholder, such as `_`, that marks the gap that each
+        choice fills. If `settings` does not set it, the task's placeholder is
+        used.
         """
         return cls(**{"blank": task.blank, **settings})
 

@@ -238,7 +238,11 @@ class MaskedLM(Head):
 def _plain_texts(
     rows: list[dict[str, Any]], fields: Sequence[str]
 ) -> tuple[list[dict[str, str]], Sequence[str]]:
-    """Returns rows with one or two joined texts each, and the texts' keys."""
+    """Returns rows with one or two strings each, and the keys of the strings.
+
+    A list of strings is joined by spaces. If there are three fields, the first
+    two are joined as well.
+    """
     plain = [{field: _joined(row[field]) for field in fields} for row in rows]
     if len(fields) < 3:
         return plain, fields

@@ -39,8 +39,8 @@ class Architecture:
         class_name: Prefix of the family's class names, such as `"Bert"`.
         slots: Dict from our name of a slot to the module within a block that
             holds AdapterHub's adapters.
-        prefix_tuning: A tuple of two of AdapterHub's names: the module within a
-            block that holds prefixes, and the prefix in that module.
+        prefix_tuning: A pair of names in AdapterHub: of the module that holds
+            prefixes (within a block), and of the prefix within that module.
         pooler_in_head: Whether the pooler belongs to the classifier instead of
             the encoder.
         in_adapterhub: Whether folders of the `adapters` library can be read

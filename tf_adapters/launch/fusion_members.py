@@ -66,16 +66,16 @@ def train_members(
     runs = member_plan.plan_members(config)
     folder = Path(folder).absolute()
     runner = runner or process_runner.ProcessRunner(processes)
-    found = _find_trained(runs, folder)
+    found = find_trained(runs, folder)
     missing = [run for run in runs if found[run.id] is None]
     if missing:
-        print(_stage(config, runs), flush=True)
+        print(stage(config, runs), flush=True)
         folder = folder / member_plan.digest(runs)
         _train_missing(missing, folder, runner, processes)
     folders = [
         found[run.id] or finished_runs.find_run(run, folder) for run in runs
     ]
-    return _with_adapters(config, runs, folders)
+    return with_adapters(config, runs, folders)
 
 
 def check_members_data(config: Config) -> None:
@@ -111,7 +111,7 @@ def _why_missing(config: Config) -> DataError | None:
     return None
 
 
-def _stage(config: Config, runs: Sequence[Run]) -> str:
+def stage(config: Config, runs: Sequence[Run]) -> str:
     """Returns a message for a command that trains a fusion's members first.
 
     The message lists the members' settings. `runs` train the members.
@@ -133,7 +133,7 @@ def _without_data(
 ) -> str:
     names = f"[{','.join(there)}]" if there else "[task,task]"
     return (
-        f"{_stage(config, runs)} There are data for "
+        f"{stage(config, runs)} There are data for "
         f"{', '.join(there) or 'none of them'}, and none for "
         f"{', '.join(missing)}: {errors[missing[0]]} Add the data, or name "
         f"other tasks (--params_override=members.tasks={names}), or adapters "
@@ -141,7 +141,7 @@ def _without_data(
     )
 
 
-def _find_trained(runs: Sequence[Run], folder: Path) -> dict[Any, Any]:
+def find_trained(runs: Sequence[Run], folder: Path) -> dict[Any, Any]:
     """Finds finished runs with the settings and data of the given runs.
 
     Looks next to the fusion's run folder, in the studies next to its study, and
@@ -228,7 +228,7 @@ def _train_missing(
             )
 
 
-def _with_adapters(
+def with_adapters(
     config: Config,
     runs: Sequence[Run],
     folders: Sequence[Any],

@@ -52,8 +52,13 @@ def _planned(config: Config, name: str, layer: dict[str, Any]) -> Run:
         "quantize": config.quantize,
         "seed": config.seed,
         "distribution_strategy": config.distribution_strategy,
+        "tpu": config.tpu,
         "data": data,
-        "train": {"precision": config.train.precision},
+        "train": {
+            "precision": config.train.precision,
+            "jit_compile": config.train.jit_compile,
+            "deterministic": config.train.deterministic,
+        },
     }
     try:
         member = resolve.resolve_config(

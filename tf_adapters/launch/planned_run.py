@@ -67,17 +67,23 @@ def _unselected(config: "Config") -> "Config":
 def identity(settings: Any) -> str:
     """Returns a string that is equal for configurations of the same run.
 
-    Settings that locate the data or a TPU are ignored. The content of the data
+    Settings that locate the data or a TPU, or that say how a device computes,
+    are ignored. The content of the data
     is compared elsewhere, by the fingerprint in the result.
 
     Args:
         settings: Nested dict, from `resolve.to_dict` or a `config.yaml`.
     """
     elsewhere = config_settings.ELSEWHERE
-    data = settings.get("data", {})
-    data = {k: v for k, v in data.items() if f"data.{k}" not in elsewhere}
-    rest = {k: v for k, v in settings.items() if k not in elsewhere}
-    return json.dumps({**rest, "data": data}, sort_keys=True)
+    kept = {k: v for k, v in settings.items() if k not in elsewhere}
+    kept.setdefault("data", {})
+    for section in {"data", "train"}.intersection(kept):
+        kept[section] = {
+            key: value
+            for key, value in kept[section].items()
+            if f"{section}.{key}" not in elsewhere
+        }
+    return json.dumps(kept, sort_keys=True)
 
 
 def run_id(config: "Config") -> str:

@@ -1,4 +1,4 @@
-"""Searches for settings on a table in one call, as `tf-adapters tune` does."""
+"""Searches for the best settings for a table, as `tf-adapters tune` does."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def tune(
     settings: dict[str, Any] | None = None,
     overwrite: bool = False,
 ) -> TextModel:
-    """Searches for settings on a table, and returns the best run's text model.
+    """Searches for the settings that work best for a table of data.
 
     Equivalent to `tf-adapters tune --data=...`. Optuna chooses the method, the
     learning rate and the adapter size. Each trial is a run in the subfolder
-    `trials` of `model_dir`. The run with the best validation metric wins.
-    Calling the function again resumes a stopped search. Requires
-    `pip install 'tf_adapters[search]'`.
+    `trials` of `model_dir`. The function returns the text model of the run with
+    the best validation metric. Calling the function again resumes a stopped
+    search. Requires `pip install 'tf_adapters[search]'`.
 
     Args:
         data: See `train`.

@@ -62,9 +62,10 @@ class TableFiles:
         return [(path, argument) for argument, path in self.written.items()]
 
     def moved_layer(self, folder: Path) -> dict[str, Any]:
-        """Returns `layer` with the paths of temporary files after a move.
+        """Returns the settings `layer` with the future paths of its files.
 
-        The caller must move the files to `tables/`; this method does not.
+        The path of each temporary file is replaced by its future path in
+        `tables/`. The caller must move the files there; this method does not.
 
         Args:
             folder: Path of the folder that contains `tables/`.
@@ -77,9 +78,10 @@ class TableFiles:
         return {"data": self.layer["data"] | moved}
 
     def moved_to(self, folder: Path, config: "Config") -> "Config":
-        """Returns `config` with the paths of temporary files after a move.
+        """Returns a copy of `config` with the future paths of its files.
 
-        The caller must move the files to `tables/` in the run folder; this
+        The path of each temporary file is replaced by its future path in the
+        run folder's `tables/`. The caller must move the files there; this
         method does not.
 
         Args:
@@ -205,7 +207,7 @@ def _class_names(data: Any, label: str) -> list[str] | None:
 def _problems(
     place: int, text: Sequence[str], texts: list[Any], label: str, target: Any
 ) -> Iterator[str]:
-    """Yields a message for each text or label of a row that is not valid.
+    """Yields a message for each invalid text or label of a row.
 
     Args:
         place: Index of the row.

@@ -107,7 +107,7 @@ class Reparameterization(Float32Layer):
 
     @property
     def folded(self) -> bool:
-        """Whether `fold` has written the evaluation values to the variables."""
+        """Whether `fold` has merged the adapter into the encoder."""
         return self._before_fold is not None
 
     def _active(
@@ -150,11 +150,13 @@ class Reparameterization(Float32Layer):
         )
 
     def fold(self) -> None:
-        """Overwrites the variables with the values that evaluation computes.
+        """Merges the adapter into the encoder's variables.
 
-        The weights of the functions and slots are set to zero, so a graph that
-        was traced earlier does not add them a second time. Graphs that are
-        traced later omit the slots. `unfold` reverses this.
+        Each variable gets the value that the encoder uses in evaluation, with
+        the adapter's change included. The adapter's own weights (in weight
+        functions and slots) are then set to zero, so that a graph traced
+        earlier does not apply the change twice. Graphs that are traced later
+        omit the slots. `unfold` reverses this.
         """
         if self.folded:
             return

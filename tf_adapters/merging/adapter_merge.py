@@ -94,8 +94,8 @@ class AdapterMerge:
     def _highest_rank(self) -> int:
         """Returns the highest possible value of `rank`.
 
-        For LoRAs, it is the sum of their ranks, limited by the smaller
-        dimension of each kernel. For bottlenecks, it is the sum of their units.
+        For LoRAs, it is the sum of their ranks, but at most the smallest side
+        of any of their kernels. For bottlenecks, it is the sum of their units.
         """
         units = sum(
             mergeable.width_of(member, self.encoder) for member in self.members

@@ -203,8 +203,10 @@ class SparseDiff(Float32Layer):
     def keep(self, kept: np.ndarray) -> None:
         """Prunes the difference: all elements that are not kept become zero.
 
-        Kept elements are multiplied by their gates. All gates are then fixed:
-        the group's gate and the gates of kept elements at 1, others at 0.
+        Each kept element is multiplied by its own gate and, if there is one, by
+        the gate of the whole weight (its group). Then the gates are fixed: the
+        group's gate and the kept elements' gates at 1, the other elements'
+        gates at 0.
 
         Args:
             kept: Boolean array of the weight's shape, true for the elements

@@ -159,7 +159,8 @@ class Method:
     ) -> "list[keras.Variable]":
         """Returns the variables that the method trains in an `AdaptedEncoder`.
 
-        The variables of the method's own slots are not among them.
+        Only the encoder's own variables (such as norms and biases); the
+        variables of layers that the method inserts are not among them.
         """
         return []
 

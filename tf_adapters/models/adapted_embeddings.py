@@ -154,9 +154,9 @@ def _from_first_token(
 def _lengthened(values: Tensor, slot: Slot | None, value: int) -> Tensor:
     """Prepends `value` to each row, once for each vector that a slot inserts.
 
-    The integers `values` have shape `(batch, tokens)`. If the slot inserts its
-    vectors after the first token, the result is also right, because `values`
-    has the same `value` for that token.
+    The integers `values` have shape `(batch, tokens)`. This is also correct if
+    the slot inserts its vectors after the first token: the first entry of each
+    row already equals `value`, so the order makes no difference.
     """
     added = 0 if slot is None else slot.num_added_tokens
     return ops.pad(values, ((0, 0), (added, 0)), constant_values=value)

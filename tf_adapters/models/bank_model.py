@@ -26,11 +26,11 @@ class BankModel(BankStorage):
     `AdapterModel` with the example's adapter.
 
     Adapters can be added, replaced and removed while several threads use the
-    bank. Rows of the bank's variables are assigned, so graphs stay valid. If a
-    kind of weights has no free row, or an adapter has a new kind of weights,
-    the variables are replaced by larger ones. `predict` then builds a new
-    graph; a `tf.function` of your own must be made again when `generation`
-    changes.
+    bank. Normally this only overwrites rows of the bank's variables, so
+    existing graphs stay valid. If a kind of weights has no free row, or an
+    adapter has a new kind of weights, the variables are replaced by larger
+    ones. `predict` then builds a new graph; a `tf.function` of your own must be
+    made again when `generation` changes.
 
     Args:
         encoder: The `Encoder` that all members were trained on.

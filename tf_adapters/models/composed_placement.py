@@ -131,10 +131,10 @@ def _stacked(dicts: Sequence[dict[str, Slot]]) -> dict[str, Slot]:
 
 
 def _check_below(lower: dict[str, Slot], upper_places: set[str]) -> None:
-    """Raises a `UserError` if members above would not read a member's output.
+    """Raises a `UserError` if no member above a member would read its output.
 
-    `lower` are the slots of the member. `upper_places` are the places at which
-    the members above it have slots.
+    `lower` are the slots of the lower member. `upper_places` are the places at
+    which the members above it have slots.
     """
     for sublayer in ("after_attention", "after_ffn"):
         behind = f"{sublayer}_norm"

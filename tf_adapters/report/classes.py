@@ -180,9 +180,10 @@ def _defined(value: Any) -> float | None:
 
 
 def _taken_for(matrix: np.ndarray, names: list[str]) -> Iterator[str]:
-    """Yields, for each class, the wrong class that is predicted most often.
+    """Yields, for each true class, the most frequent wrong prediction.
 
-    Yields strings such as "sports (12)", for 12 mistakes, or "-" for none.
+    Yields strings such as "sports (12)" if the class "sports" was wrongly
+    predicted 12 times, and "-" if there are no mistakes.
     """
     wrong = matrix - np.diag(np.diag(matrix))
     for counts in wrong:

@@ -124,7 +124,7 @@ def _entities(compared: dict[str, Any], names: list[str]) -> tuple[Any, ...]:
 
 
 def _mark_entities(names: list[str]) -> bool:
-    """Returns whether tags mark entities, such as `B-PER`, `I-PER`, `O`."""
+    """Returns whether tags, such as `B-PER`, `I-PER` and `O`, mark entities."""
     return any(name.startswith(("B-", "I-")) for name in names)
 
 

@@ -61,8 +61,9 @@ def of_stopped_command(
 ) -> Checkpoint | None:
     """Returns the `Checkpoint` of a stopped `--overwrite` command, or `None`.
 
-    If the same command is given again, it resumes from this checkpoint. If it
-    started over, a command that a scheduler restarts might never finish.
+    The same command, given again, resumes from this checkpoint instead of
+    starting over. Otherwise, a command that a scheduler restarts again and
+    again might never finish.
 
     Args:
         folder: Path of the run folder.

@@ -277,6 +277,14 @@ def head_settings(config: Config, task: Task) -> dict[Any, Any]:
 def _make_deterministic(config: Config) -> None:
     # On CPUs, runs are reproducible without this, and it would make them 10%
     # slower.
-    gpus = tf.config.list_physical_devices("GPU")
-    if config.train.deterministic and gpus:
+    if not tf.config.list_physical_devices("GPU"):
+        return
+    if config.train.deterministic:
         tf.config.experimental.enable_op_determinism()
+    elif config.train.deterministic is None:
+        print(
+            "On a GPU, equal runs differ in the last digits. "
+            "--params_override=train.deterministic=true makes them equal, "
+            "and slower.",
+            flush=True,
+        )

@@ -12,6 +12,7 @@ from tf_adapters.config import task as config_task
 from tf_adapters.data.batches.task_mixture import Mixture
 from tf_adapters.models.multitask_model import MultiTaskModel
 from tf_adapters.models.variable_groups import count_weights
+from tf_adapters.runs import cluster_check
 from tf_adapters.runs import run_facts
 from tf_adapters.runs import strategies
 from tf_adapters.runs import training_run
@@ -76,11 +77,12 @@ def train_multitask(
     strategy = strategies.strategy_of(config)
     with workers.losses_as_stops(strategy):
         started = time.perf_counter()
+        fingerprints = {name: one.fingerprints for name, one in data.items()}
+        cluster_check.check_workers_agree(strategy, config, fingerprints)
         experiments = _make_experiments(config, data, strategy)
         model = MultiTaskModel(
             {name: e.model for name, e in experiments.items()}
         )
-        fingerprints = {name: one.fingerprints for name, one in data.items()}
         folders = MultitaskFolders(
             strategy, model_dir, config, model, fingerprints, overwrite
         )
@@ -97,6 +99,8 @@ def train_multitask(
                 },
                 config.train.batch_size,
             )
+            for one in experiments.values():
+                run_facts.print_compilation(one.trainer)
             outcome, compared = _fit(experiments, model, folders, examples)
             for name, own in compared.items():
                 head = experiments[name].model.head

@@ -37,9 +37,8 @@ def train_pretraining(
 ) -> Config:
     """Pretrains a run's weights on the run's texts, and prints the loss.
 
-    The weights are trained to predict masked tokens.
-
-    If an earlier process has finished the pretraining, its result is used.
+    The weights are trained to predict masked tokens. If an earlier process has
+    finished the pretraining, its result is used.
 
     Args:
         config: `Config` in which `pretrain.steps` is set.
@@ -94,7 +93,7 @@ def _check(config: Config) -> None:
 
 
 def _config(config: Config, num_texts: int) -> Config:
-    """Returns the `Config` with which a run is pretrained.
+    """Returns the `Config` of the pretraining that precedes a run.
 
     `config` is the `Config` of the run itself. `num_texts` is the number of
     training texts.

@@ -15,6 +15,7 @@ from tf_adapters.runs.provenance import provenance
 if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
     from tf_adapters.runs.run_folder import RunFolder
+    from tf_adapters.training.trainer import Trainer
 
 
 _LOGGER = logging.getLogger(__name__)
@@ -79,3 +80,21 @@ def print_sizes(examples: dict[str, Any], batch_size: int) -> None:
                 "is a single step. Lower the batch size for more steps.",
                 *(name, f"{batch_size:,}", f"{len(tokenized):,}"),
             )
+
+
+def print_compilation(trainer: Trainer) -> None:
+    """Prints how many programs XLA can compile for training, if it does.
+
+    Args:
+        trainer: `Trainer` of the run.
+    """
+    if not trainer.compiler.is_on:
+        return
+    lengths = trainer.fixed_lengths or trainer.few_lengths
+    print(
+        f"XLA compiles the training step once for each length that occurs: "
+        f"{', '.join(map(str, lengths))} tokens. The first step of a length "
+        "takes longer. --params_override=train.jit_compile=false turns XLA "
+        "off.",
+        flush=True,
+    )

@@ -38,7 +38,7 @@ class RunFolder:
 
     A folder belongs to one run, and to one process at a time. Creating this
     object resumes an unfinished run with the same configuration, or removes an
-    earlier run if that is allowed. So check a run's settings and data before.
+    earlier run if that is allowed. Check a run's settings and data before.
 
     Args:
         folder: Path of the folder. Created with its parents if it does not

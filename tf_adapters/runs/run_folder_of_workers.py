@@ -70,17 +70,32 @@ def finished_on_chief(
         config: `Config`.
         data_fingerprint: See `RunFolder`.
     """
-    result = _on_chief(
+    return from_chief(
         strategy,
         lambda: earlier_runs.finished_result(folder, config, data_fingerprint),
     )
+
+
+def from_chief(
+    strategy: tf.distribute.Strategy, function: Callable[..., Any]
+) -> Any:
+    """Calls a function without arguments on the chief only.
+
+    Returns:
+        The function's return value, on every worker. With several workers, the
+        value must be of types that JSON has.
+
+    Raises:
+        UserError: On every worker, if the function raises this error.
+    """
+    value = _on_chief(strategy, function)
     if workers.num_workers(strategy) == 1:
-        return result
-    content = json.dumps(result).encode()
-    result = json.loads(workers.broadcast_from_chief(strategy, content))
-    # No worker may end before the others have the result.
+        return value
+    content = json.dumps(value).encode()
+    value = json.loads(workers.broadcast_from_chief(strategy, content))
+    # No worker may end before the others have the value.
     workers.wait_for_all(strategy)
-    return result
+    return value
 
 
 def _on_chief(

@@ -32,4 +32,12 @@ def strategy_of(config: Config) -> Any:
             "A TPU computes in bfloat16, not in float16. Received: "
             f"`train.precision` {precision}. Give --precision=mixed_bfloat16."
         )
+    if (
+        config.distribution_strategy == "tpu"
+        and config.train.jit_compile is False
+    ):
+        raise ConfigError(
+            "A TPU runs compiled programs only. Received: `train.jit_compile` "
+            "false. Leave it out."
+        )
     return distribution.make_strategy(config.distribution_strategy, config.tpu)

@@ -10,6 +10,7 @@ from typing import Any
 
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.runs import calibration
+from tf_adapters.runs import cluster_check
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import frozen_block_cache
 from tf_adapters.runs import run_facts
@@ -72,6 +73,7 @@ def train_experiment(
     strategy = strategies.strategy_of(config)
     with workers.losses_as_stops(strategy):
         started = time.perf_counter()
+        cluster_check.check_workers_agree(strategy, config, data.fingerprints)
         # Load these first, so that missing data are reported before training.
         languages = {}
         if test and config.data.eval_languages:
@@ -112,6 +114,7 @@ def train_experiment(
             examples = experiment.examples_by_split(data.rows)
             data.rows.clear()
             run_facts.print_sizes(examples, config.train.batch_size)
+            run_facts.print_compilation(experiment.trainer)
             before = _prepare(experiment, prepare, examples["validation"])
             result = _train(experiment, run, examples, watchers)
             result["data_fingerprint"] = data.fingerprints

@@ -51,6 +51,11 @@ class AdapterBank:
         self._loading = threading.RLock()
 
     @property
+    def is_empty(self) -> bool:
+        """Whether no adapter was loaded so far."""
+        return self._bank is None
+
+    @property
     def bank(self) -> BankModel:
         """The `BankModel`. There is none before an adapter was loaded."""
         if self._bank is None:

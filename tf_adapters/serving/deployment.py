@@ -89,6 +89,10 @@ class EngineReplica:
             message = f"The adapter cannot be loaded: {type(error).__name__}"
             return Reply(status=409, message=message)
 
+    async def prepare(self) -> None:
+        """Prepares for requests; see `Engine.prepare`."""
+        await self._in_thread(self._engine.prepare)
+
     async def forget(self, key: str) -> None:
         """Removes an adapter; see `Engine.forget`."""
         await self._in_thread(self._engine.forget, key)
@@ -158,9 +162,17 @@ class Gateway:
             raise RequestError(found.status, found.message)
         return found
 
+    async def prepare(self) -> None:
+        """Prepares all replicas for requests; see `Engine.prepare`."""
+        await self._broadcast("prepare")
+
     async def forget(self, key: str) -> None:
         """Removes an adapter from all replicas."""
-        response = self._engine.broadcast("forget", key)
+        await self._broadcast("forget", key)
+
+    async def _broadcast(self, *arguments: str) -> None:
+        """Calls a method of all replicas, of which some may have ended."""
+        response = self._engine.broadcast(*arguments)
         await response.results_async(return_exceptions=True)
 
     async def is_ready(self) -> bool:

@@ -1,7 +1,4 @@
-"""Tokenizes the texts of many requests together.
-
-A call of the tokenizer takes five milliseconds, whatever the number of texts.
-"""
+"""Tokenizes the texts of many requests together."""
 
 from __future__ import annotations
 
@@ -31,8 +28,7 @@ def encode(
 
     Args:
         questions: List of questions.
-        packer_of: Function that returns the `TextPacker` or `PythonPacker` for
-            a maximum length.
+        packer_of: Function that returns the packer for a maximum length.
     """
     found: dict[int, Examples] = {}
     groups = collections.defaultdict(list)

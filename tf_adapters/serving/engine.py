@@ -17,12 +17,12 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.serving.adapter_bank import AdapterBank
 from tf_adapters.serving.encoding import Question
 from tf_adapters.serving.encoding import encode
+from tf_adapters.serving.fast_packer import Packers
 from tf_adapters.serving.messages import Ask
 from tf_adapters.serving.messages import Reply
 from tf_adapters.serving.request_error import RequestError
 from tf_adapters.serving.steps import padded_features
 from tf_adapters.serving.steps import plan_steps
-from tf_adapters.text.packers import packer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from tf_adapters.models.bank_model import BankModel
 
 _LOGGER = logging.getLogger(__name__)
+# Number of adapters of each kind for which there is room in the bank's
+# variables from the start. With more, the variables are doubled.
+_SPARE = 16
 
 
 class Engine:
@@ -51,14 +54,26 @@ class Engine:
     ) -> None:
         self.max_tokens = max_tokens
         self.adapters = AdapterBank(encoder, capacity)
-        self._packer = functools.lru_cache(
-            lambda length: packer_of(tokenizer, length, encoder.takes_segments)
-        )
+        packers = Packers(tokenizer, encoder.takes_segments)
+        self._packer = functools.lru_cache(packers.make)
         self._graphs = _Graphs()
 
     def load(self, key: str, source: str) -> dict[str, Any]:
         """Loads an adapter; see `AdapterBank.load`."""
         return self.adapters.load(key, source)
+
+    def prepare(self) -> None:
+        """Makes the graph, and room for a few more adapters of each kind.
+
+        Otherwise, the first request would wait for this, and so would the first
+        request after an adapter was added.
+        """
+        if not self.adapters.is_empty:
+            self.adapters.bank.reserve(_SPARE)
+            names = self.adapters.bank.feature_shapes()
+            one = dict.fromkeys(names, np.ones((1, 1), "int32"))
+            absent = np.array([-1], "int32")  # No adapter has this id.
+            self._graphs.of(self.adapters.bank)({**one, "adapter_ids": absent})
 
     def forget(self, key: str) -> None:
         """Removes an adapter; see `AdapterBank.forget`."""

@@ -58,6 +58,10 @@ class EngineClient(Protocol):
         """Loads an adapter; see `Engine.load`."""
         ...
 
+    async def prepare(self) -> None:
+        """Prepares the engine for requests; see `Engine.prepare`."""
+        ...
+
     async def forget(self, key: str) -> None:
         """Removes an adapter; see `Engine.forget`."""
         ...

@@ -80,6 +80,7 @@ class Service:
 
         new = [o for o in self.catalog.offers() if not (o.facts or o.problem)]
         await asyncio.gather(*map(load, new))
+        await self.engine.prepare()
 
     async def predict(
         self, name: str, instances: list[Any], seconds: float

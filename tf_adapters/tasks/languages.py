@@ -21,8 +21,8 @@ class Languages:
 
     Attributes:
         names: Codes of the languages in the order of the paper's table.
-        distant: Codes of the languages in the average `distant`; see
-            `averages`.
+        distant: Codes of the languages over which the average named `distant`
+            is taken; see `averages`.
         folder: Path of a language's local folder, with the placeholder
             `{language}`. Folders whose name continues with `_`, as for
             treebanks (`en_ewt`), are found too.

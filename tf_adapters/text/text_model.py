@@ -269,8 +269,9 @@ class TextModel(StoredModel):
     def set_active(self, name: str) -> None:
         """Makes another adapter active, so that it trains and predicts.
 
-        If adapters trained weights of the encoder (norms, biases), the previous
-        adapter's weights are stored, and the new adapter's are restored.
+        Some adapters also train weights of the encoder (norms, biases). The
+        previous adapter's values of these are stored, and the new adapter's
+        values are put back.
         """
         self.adapters.activate(name)
 

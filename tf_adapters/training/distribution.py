@@ -1,15 +1,23 @@
 """Creates distribution strategies by name."""
 
+from collections.abc import Callable
 import functools
+import itertools
 import json
 import os
+import queue
 import socket
+import threading
+from typing import Any
 import urllib.parse
 
 import tensorflow as tf
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
+
+# Time in which the TPU's name must be found and all its hosts must answer.
+_SECONDS_TO_ANSWER = 60.0
 
 
 def make_strategy(name: str, tpu: str = "") -> tf.distribute.Strategy:
@@ -76,13 +84,21 @@ def is_tpu(strategy: tf.distribute.Strategy) -> bool:
     return isinstance(strategy, tf.distribute.TPUStrategy)
 
 
+# Errors that TensorFlow raises if it does not find a TPU.
+_UNREACHABLE = (
+    *(ValueError, RuntimeError, ImportError, OSError),
+    tf.errors.OpError,
+)
+
+
 def _tpu(tpu: str) -> tf.distribute.Strategy:
     try:
-        _check_reachable(tpu)
-        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu)
+        resolver = _within_seconds(
+            _SECONDS_TO_ANSWER, functools.partial(_resolve, tpu)
+        )
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
-    except (ValueError, OSError, tf.errors.OpError) as error:
+    except _UNREACHABLE as error:
         raise ConfigError(
             f"There is no TPU at --tpu={tpu}: {str(error).splitlines()[0]} "
             "Give a TPU's name or address, or `local` on its own machine."
@@ -90,12 +106,45 @@ def _tpu(tpu: str) -> tf.distribute.Strategy:
     return tf.distribute.TPUStrategy(resolver)
 
 
-def _check_reachable(tpu: str) -> None:
-    # TensorFlow would wait forever for an address that does not respond.
-    if tpu.startswith("grpc://"):
-        url = urllib.parse.urlsplit(tpu)
+def _resolve(tpu: str) -> Any:
+    """Returns the resolver of a TPU, all of whose hosts accept connections.
+
+    TensorFlow would wait forever for a host that does not answer.
+    """
+    resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu)
+    jobs = resolver.cluster_spec().as_dict()
+    for address in itertools.chain.from_iterable(jobs.values()):
+        url = urllib.parse.urlsplit(f"grpc://{address}")
         with socket.create_connection((url.hostname, url.port), timeout=10):
             pass
+    return resolver
+
+
+def _within_seconds(seconds: float, function: Callable[[], Any]) -> Any:
+    """Returns the value of `function()`, which another thread computes.
+
+    Raises:
+        TimeoutError: If the function has not returned in time. Its thread then
+            does not keep the process from ending.
+    """
+    values = queue.SimpleQueue()
+
+    def call() -> None:
+        try:
+            values.put((function(), None))
+        except Exception as error:
+            values.put((None, error))
+
+    threading.Thread(target=call, daemon=True).start()
+    try:
+        value, error = values.get(timeout=seconds)
+    except queue.Empty:
+        raise TimeoutError(
+            f"it did not answer within {seconds:g} seconds."
+        ) from None
+    if error is not None:
+        raise error
+    return value
 
 
 _MAKERS = {

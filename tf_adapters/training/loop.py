@@ -85,8 +85,9 @@ class Loop:
             (the step of these weights), `mean_metric` over validations,
             `steps`, `examples`, `seconds` spent in training steps,
             `examples_per_second`, `padding_share` of the batches that were run,
-            and, in float16, `skipped_steps` (steps without effect because their
-            gradients overflowed). The first steps, which build the graph, count
+            in float16, `skipped_steps` (steps without effect because their
+            gradients overflowed) and, if XLA compiled any, the number of
+            `compiled_programs`. The first steps, which build the graph, count
             in `examples_per_second` only if there are no others.
 
         Raises:
@@ -196,6 +197,8 @@ class Loop:
         if self._loss_scale is not None:
             record["skipped_steps"] = self.progress.skipped_steps
             record["loss_scale"] = self._loss_scale.read()
+        if self.trainer.num_programs:
+            record["compiled_programs"] = self.trainer.num_programs
         self._log(record)
         self.bar.set_description(f"epoch {epoch + 1}, loss {mean:.3f}")
 
@@ -261,4 +264,6 @@ class Loop:
         summary["padding_share"] = round(padding, 4)
         if self._loss_scale is not None:
             summary["skipped_steps"] = self.progress.skipped_steps
+        if self.trainer.num_programs:
+            summary["compiled_programs"] = self.trainer.num_programs
         return summary

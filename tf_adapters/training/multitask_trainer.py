@@ -58,6 +58,11 @@ class MultiTaskTrainer:
             for task, trainer in trainers.items()
         }
 
+    @property
+    def num_programs(self) -> int:
+        """Number of programs that XLA has compiled so far, of all tasks."""
+        return sum(one.num_programs for one in self.trainers.values())
+
     def plan(self, examples: Mixture, epoch: int) -> list[Batch]:
         """Returns the batches of one epoch, see `task_mixture.plan_mixture`."""
         return task_mixture.plan_mixture(
@@ -82,9 +87,11 @@ class MultiTaskTrainer:
             trainer.use_optimizer(self.optimizer)
 
     def kind(self, examples: Mixture, batch: Batch) -> tuple[str, int | None]:
-        """Returns a key: a batch's task, and the key from its trainer's `kind`.
+        """Returns a pair: the batch's task, and the task's own key for it.
 
-        Batches with equal keys can be trained on in one device call.
+        The key is what `kind` of the task's trainer returns for the batch.
+
+        Batches with equal pairs can be trained on in one device call.
         """
         task, own = examples.locate(batch)
         return task, self.trainers[task].kind(examples.tasks[task], own)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -13,9 +14,12 @@ from tf_adapters.training import accumulation
 from tf_adapters.training import graphs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import keras
 
     from tf_adapters.config.settings import TrainConfig
+    from tf_adapters.training.compilation import Compiler
     from tf_adapters.training.optimizers import AdamWOfSums
 
 
@@ -32,6 +36,8 @@ class TrainStep:
         optimizer: `AdamWOfSums`. It may hold other variables, too.
         settings: `TrainConfig`.
         seed: Integer. Seed of the run.
+        compiler: `Compiler` for the two costly parts of a step: the gradients
+            of a replica, and their application.
 
     Raises:
         ConfigError: If `train.accumulation_steps` is so large that several
@@ -46,6 +52,7 @@ class TrainStep:
         optimizer: AdamWOfSums,
         settings: TrainConfig,
         seed: int,
+        compiler: Compiler,
     ) -> None:
         self.model = model
         self.strategy = strategy
@@ -55,6 +62,11 @@ class TrainStep:
         self.parts = settings.accumulation_steps
         self.steps_per_loop = settings.steps_per_loop
         self.seed = seed
+        self.compiler = compiler
+        self._programs: dict[str, Callable[..., Any]] = {}
+        # Whether a step uses each of the variables, by the blocks that it
+        # leaves out.
+        self._is_used: dict[tuple[int, ...], list[bool]] = {}
         # Traced once per kind of batch.
         self.run = graphs.traced(self._loop_on_replicas)
         _check_places(self.parts, strategy)
@@ -146,19 +158,68 @@ class TrainStep:
         The gradients, but not the loss, are summed over all replicas.
         """
         replica = tf.distribute.get_replica_context()
-        loss, gradients = accumulation.accumulate(
+        # Sums over replicas cannot be part of a program that XLA compiles, so
+        # there is one program before the sum and one after it.
+        loss, gradients = self._program(
+            f"gradients {self._left_out}",
+            functools.partial(self._sum_of_parts, replica),
+        )(features)
+        gradients = replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+        gradients, norms = self._program("norms", self._measured)(gradients)
+        return loss, gradients, norms
+
+    def _sum_of_parts(
+        self,
+        replica: tf.distribute.ReplicaContext,
+        features: dict[str, tf.Tensor],
+    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        """Returns a replica's loss and gradients, summed over micro-batches."""
+        return accumulation.accumulate(
             lambda part, number: self._gradients(part, number, replica),
             features,
             self.parts,
             [variable.shape for variable in self.variables],
         )
-        gradients = replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+
+    def _measured(
+        self, gradients: list[tf.Tensor]
+    ) -> tuple[list[tf.Tensor], tf.Tensor]:
+        """Returns the gradients of the unscaled loss, and their norms."""
         if self.optimizer.loss_scale is not None:
             gradients = self.optimizer.loss_scale.unscaled(gradients)
-        norms = tf.stack([tf.norm(gradient) for gradient in gradients])
-        return loss, gradients, norms
+        return gradients, tf.stack([tf.norm(one) for one in gradients])
 
     def _apply(self, gradients: list[tf.Tensor], norms: tf.Tensor) -> None:
+        update = functools.partial(self._update, self._left_out)
+        if self.strategy.num_replicas_in_sync == 1:
+            update = self._program(f"update {self._left_out}", update)
+        # With several replicas, Keras synchronizes them in the update, which
+        # XLA cannot compile.
+        update(gradients, norms)
+
+    @property
+    def _left_out(self) -> tuple[int, ...]:
+        """Indices of the blocks whose adapters the current trace leaves out."""
+        return tuple(sorted(self.model.left_out))
+
+    def _program(
+        self, name: str, function: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """Returns the compiled function with the given name.
+
+        All calls with the same name share it, so that it is compiled once for
+        each shape.
+        """
+        if name not in self._programs:
+            self._programs[name] = self.compiler.compiled(name, function)
+        return self._programs[name]
+
+    def _update(
+        self,
+        left_out: tuple[int, ...],
+        gradients: list[tf.Tensor],
+        norms: tf.Tensor,
+    ) -> None:
         if self.clip_norm is not None:
             gradients, _ = tf.clip_by_global_norm(
                 gradients, self.clip_norm, use_norm=tf.norm(norms)
@@ -169,7 +230,7 @@ class TrainStep:
             pair
             for pair, is_used in zip(
                 zip(gradients, self.variables, strict=True),
-                self._is_used,
+                self._is_used[left_out],
                 strict=True,
             )
             if is_used
@@ -190,7 +251,7 @@ class TrainStep:
             if self.optimizer.loss_scale is not None:
                 scaled = self.optimizer.loss_scale.scaled(loss)
         gradients = tape.gradient(scaled, values)
-        self._is_used = [gradient is not None for gradient in gradients]
+        self._is_used[self._left_out] = [one is not None for one in gradients]
         if not self.model.left_out:
             return loss, [tf.convert_to_tensor(one) for one in gradients]
         return loss, [

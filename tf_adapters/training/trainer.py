@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
-import functools
-import itertools
+import contextlib
 from typing import TYPE_CHECKING
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
-from tf_adapters.common import progress_bar
+from tf_adapters.common.errors import ConfigError
 from tf_adapters.data.batches import batch_plan
-from tf_adapters.data.batches import pipeline
+from tf_adapters.training import device_errors
+from tf_adapters.training import distribution
 from tf_adapters.training import graphs
 from tf_adapters.training import workers
 from tf_adapters.training.adapter_drop import num_left_out
+from tf_adapters.training.compilation import Compiler
+from tf_adapters.training.evaluator import Evaluator
+from tf_adapters.training.inputs import Inputs
 from tf_adapters.training.mean_loss import mean_loss
 from tf_adapters.training.optimizers import make_optimizer
 from tf_adapters.training.train_step import TrainStep
-from tf_adapters.training.train_step import without
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from collections.abc import Iterable
     from collections.abc import Iterator
 
     import keras
-    import numpy as np
 
     from tf_adapters.config.data_settings import DataConfig
     from tf_adapters.config.settings import TrainConfig
@@ -41,7 +41,7 @@ class Trainer:
     """Trains the variables that a model's method declares, and evaluates it.
 
     The model must be built in the strategy's scope. All strategies use the same
-    eval step and the same `TrainStep`.
+    `TrainStep` and the same `Evaluator`.
 
     Args:
         model: `AdapterModel` with a head.
@@ -69,6 +69,7 @@ class Trainer:
         self.strategy = strategy
         self.settings = settings
         self.batching, self.fixed_lengths = data.batching, data.fixed_lengths
+        self.few_lengths = batch_plan.few_lengths(data.max_length)
         self.seed = seed
         self.metric_names = metric_names
         if trained is None:
@@ -77,8 +78,17 @@ class Trainer:
         # `None` before `prepare_training`.
         self.optimizer: AdamWOfSums | Any = None
         self.step: TrainStep | Any = None
+        self.compiler = Compiler(settings.jit_compile, strategy)
+        self.inputs = Inputs(strategy)
+        self.evaluator = Evaluator(
+            strategy, self.inputs, self.compiler, settings.steps_per_loop
+        )
         self._iterators = graphs.Iterators()
-        self._eval_steps = {}
+
+    @property
+    def num_programs(self) -> int:
+        """Number of programs that XLA has compiled so far."""
+        return len(self.compiler.programs)
 
     def evaluate(self, examples: Examples) -> dict[str, float]:
         """Returns a dict of the metrics on all of `examples`."""
@@ -118,7 +128,7 @@ class Trainer:
                 (default) for no progress bar.
         """
         rows: list[np.ndarray | None] = [None] * len(examples)
-        for index, row in self.compute(self._answers, examples, title):
+        for index, row in self.compute(self.answers, examples, title):
             rows[index] = row
         return workers.gather_rows(self.strategy, rows)
 
@@ -137,125 +147,26 @@ class Trainer:
             examples: `Examples`.
             title: See `predict`.
         """
-        plans = self._evaluation_plans(examples)
-        total = sum(map(len, plans))
-        with progress_bar.progress_bar(
-            total, title, unit="batch", delay=progress_bar.DELAY
-        ) as bar:
-            for plan in plans:
-                step, batches = self.evaluation(examples, plan, function)
-                batches = itertools.islice(batches, len(plan))
-                for outputs, indices in self.eval_steps(step, batches):
-                    yield from self._examples_of(outputs, indices)
-                    bar.update()
+        plan = self.evaluation_plan(examples)
+        with self._explained():
+            yield from self.evaluator.compute(function, examples, plan, title)
 
-    def _examples_of(
-        self, outputs: Any, indices: Any
-    ) -> Iterator[tuple[int, np.ndarray]]:
-        rows = zip(
-            self._gathered(indices), self._gathered(outputs), strict=True
-        )
-        # Padding rows have index -1.
-        return ((index, row) for index, row in rows if index >= 0)
-
-    def _answers(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-        return self.model(inputs, training=False)
-
-    def _evaluation_plans(self, examples: Examples) -> list[list[Batch]]:
-        """Plans the evaluation batches; each list has batches of one shape."""
+    def evaluation_plan(self, examples: Examples) -> list[Batch]:
+        """Returns the batches of an evaluation, by falling length."""
+        size = self.settings.eval_batch_size
         plan = batch_plan.plan_evaluation(
-            examples.lengths,
-            self.settings.eval_batch_size,
-            self.fixed_lengths,
-            examples.costs,
+            examples.lengths, size, self.fixed_lengths, examples.costs
         )
-        groups = itertools.groupby(plan, lambda batch: self.kind(None, batch))
-        return [list(batches) for _, batches in groups]
+        return self._in_few_shapes(plan, size, examples)
 
-    def evaluation(
-        self,
-        examples: Examples,
-        batches: list[Batch],
-        function: Callable[[dict[str, tf.Tensor]], tf.Tensor] | None = None,
-    ) -> tuple[Callable[..., Any], Iterator[Any]]:
-        """Returns an evaluation step, and the features of the given batches.
-
-        Args:
-            examples: `Examples`. Their targets are not used.
-            batches: List of `Batch` with equal shapes.
-            function: Function to evaluate; see `compute`. `None` (default) for
-                the model.
-
-        Returns:
-            The traced step, and an iterator over the features of the batches.
-            The iterator starts over after the last batch.
-        """
-        unlabeled = dataclasses.replace(examples, targets=None)
-        dataset = self._distribute(unlabeled, batches)
-        # Batches differ in their padded length, and data sets in their maximum
-        # number of choices. Each of these shapes has a step of its own.
-        function = function or self._answers
-        key = (function, repr(dataset.element_spec))
-        if key not in self._eval_steps:
-            self._eval_steps[key] = graphs.one_trace(
-                functools.partial(self._eval_on_replicas, function), dataset
-            )
-        return self._eval_steps[key], self._iterators.over(dataset)
-
-    def eval_steps(
-        self, step: Callable[..., Any], batches: Iterable[Any]
-    ) -> Iterator[tuple[Any, Any]]:
-        """Yields the outputs and the indices of each batch's examples.
-
-        The batches are in order. On a single device, two batches are computed
-        in parallel, since the small operations of one batch leave cores idle.
-
-        Args:
-            step: See `evaluation`.
-            batches: Features of batches, from the iterator of `evaluation`.
-        """
-        at_once = 2 if self.strategy.num_replicas_in_sync == 1 else 1
-        yield from graphs.map_in_order(step, batches, at_once)
-
-    def _gathered(self, value: Any) -> list[Any]:
-        """Returns a list of the rows that this process's replicas computed."""
-        parts = self.strategy.experimental_local_results(value)
-        return [row for part in parts for row in part.numpy()]
-
-    def _distribute(
-        self, examples: Examples, batches: list[Batch]
-    ) -> tf.data.Dataset | tf.distribute.DistributedDataset:
-        replicas = self.strategy.num_replicas_in_sync
-
-        def build(context: tf.distribute.InputContext) -> tf.data.Dataset:
-            local = replicas // context.num_input_pipelines
-            first = context.input_pipeline_id * local
-            shards = range(first, first + local)
-            data = pipeline.dataset(examples, batches, replicas, shards)
-            # Repeated without end, because TensorFlow would otherwise ask all
-            # workers before every step whether there is another batch.
-            return data.repeat()
-
-        if isinstance(self.strategy, tf.distribute.OneDeviceStrategy):
-            # There is nothing to distribute, and a distributed iterator takes
-            # seconds to end: its autotuning cannot be turned off (docs/log.md).
-            return build(tf.distribute.InputContext())
-        return self.strategy.distribute_datasets_from_function(build)
-
-    def _eval_on_replicas(
-        self,
-        function: Callable[[dict[str, tf.Tensor]], tf.Tensor],
-        features: dict[str, Any],
-    ) -> tuple[Any, Any]:
-        def step(features: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
-            inputs = without(features, ("indices", "weights"))
-            return function(inputs), features["indices"]
-
-        return self.strategy.run(step, args=(features,))
+    def answers(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Returns the model's outputs for a batch, in evaluation mode."""
+        return self.model(inputs, training=False)
 
     def plan(self, examples: Examples, epoch: int) -> list[Batch]:
         """Returns the batches of one epoch; see `batch_plan.plan_training`."""
-        return batch_plan.plan_training(
+        self._check_replicas(examples)
+        plan = batch_plan.plan_training(
             examples.lengths,
             self.settings.batch_size,
             self.seed,
@@ -265,6 +176,36 @@ class Trainer:
             self.settings.steps_per_loop,
             examples.costs,
         )
+        return self._in_few_shapes(plan, self.settings.batch_size, examples)
+
+    def _explained(self) -> contextlib.AbstractContextManager[None]:
+        compiles = self.compiler.is_on or distribution.is_tpu(self.strategy)
+        return device_errors.explained(self.settings, compiles)
+
+    def _in_few_shapes(
+        self, plan: list[Batch], batch_size: int, examples: Examples
+    ) -> list[Batch]:
+        """Pads batches to a few shapes if XLA compiles a program for each.
+
+        Batches are not padded if the numbers of choices or windows differ
+        between examples. They are then not compiled.
+        """
+        counts = examples.num_choices
+        if not self.compiler.is_on or self.fixed_lengths or np.ptp(counts):
+            return plan
+        return batch_plan.in_fixed_shapes(plan, batch_size, self.few_lengths)
+
+    def _check_replicas(self, examples: Examples) -> None:
+        replicas = self.strategy.num_replicas_in_sync
+        rows = min(len(examples), self.settings.batch_size)
+        if rows < replicas:
+            raise ConfigError(
+                f"A batch of {self.settings.batch_size} (--batch_size) from "
+                f"{len(examples)} training examples has fewer rows than there "
+                f"are replicas: {replicas}. Each replica needs at least one. "
+                "Give more examples or a larger batch, or use fewer devices, "
+                "for example --distribution_strategy=one_device."
+            )
 
     def kind(self, examples: Examples | None, batch: Batch) -> int | None:
         """Returns a batch's padded length if its size is fixed, else `None`.
@@ -297,6 +238,7 @@ class Trainer:
             optimizer,
             self.settings,
             self.seed,
+            self.compiler,
         )
 
     def train_loops(
@@ -318,13 +260,15 @@ class Trainer:
         for kind, loop in zip(kinds, loops, strict=True):
             batches[kind] += loop
         iterators = {
-            kind: self._iterators.over(self._distribute(examples, some))
+            kind: self._iterators.over(self.inputs.dataset(examples, some))
             for kind, some in batches.items()
         }
         for kind, loop in zip(kinds, loops, strict=True):
             left_out = num_left_out(
                 self.settings.adapter_drop, self.seed, loop[0].draw
             )
-            yield self.step.run(
-                iterators[kind], tf.constant(len(loop)), left_out
-            )
+            with self._explained():
+                outputs = self.step.run(
+                    iterators[kind], tf.constant(len(loop)), left_out
+                )
+            yield outputs

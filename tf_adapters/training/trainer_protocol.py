@@ -30,6 +30,8 @@ class TrainerProtocol(Protocol):
         names: The names of these variables.
         optimizer: `AdamWOfSums`, after `prepare_training` was called. If it has
             a `loss_scale`, steps with norms that are not finite are skipped.
+        num_programs: Number of programs that were compiled so far for fixed
+            shapes of batches, 0 if none are.
     """
 
     model: Any
@@ -39,6 +41,9 @@ class TrainerProtocol(Protocol):
     variables: "list[keras.Variable]"
     names: list[str]
     optimizer: "AdamWOfSums | Any"
+
+    @property
+    def num_programs(self) -> int: ...
 
     def plan(self, examples: Any, epoch: int) -> "list[Batch]":
         """Returns the list of `Batch` of one epoch."""

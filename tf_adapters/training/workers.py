@@ -19,9 +19,9 @@ import tensorflow as tf
 
 from tf_adapters.common.errors import Stopped
 
-# Maximum number of bytes per message. Sizes must fit into int32, and sending a
-# message takes several times its size in memory.
-_AT_ONCE = 1 << 28
+# Maximum number of bytes per message. Sending a message takes several times its
+# size in memory.
+_AT_ONCE = 1 << 27
 # Errors that TensorFlow can raise in a worker when another worker is lost.
 _LOST = (
     tf.errors.AbortedError,
@@ -61,7 +61,12 @@ def _first_replica(strategy: tf.distribute.Strategy) -> int:
 def sum_over_workers(
     strategy: tf.distribute.Strategy, array: np.ndarray
 ) -> np.ndarray:
-    """Sums an int32 array over all workers. Each worker gets the sum."""
+    """Sums an array of integers over all workers. Each worker gets the sum.
+
+    The sum is computed in float64, which is exact up to 2**53. TensorFlow keeps
+    int32 tensors in the memory of the host, even for a GPU, while the sum over
+    GPUs reads the memory of the devices.
+    """
     if num_workers(strategy) == 1:
         return array
     first = _first_replica(strategy)
@@ -71,11 +76,12 @@ def sum_over_workers(
     ) -> tf.Tensor:
         # Each worker counts once, even with several replicas.
         mine = context.replica_id_in_sync_group == first
-        return tf.constant(array if mine else np.zeros_like(array))
+        return tf.constant(array if mine else np.zeros_like(array), "float64")
 
     values = strategy.experimental_distribute_values_from_function(of_replica)
     total = sum_function(strategy)(values)
-    return strategy.experimental_local_results(total)[0].numpy()
+    local = strategy.experimental_local_results(total)[0].numpy()
+    return local.astype(array.dtype)
 
 
 @functools.cache
@@ -123,7 +129,7 @@ def gather_bytes(
         that are empty.
     """
     number = _first_replica(strategy)
-    sizes = np.zeros(strategy.num_replicas_in_sync, "int32")
+    sizes = np.zeros(strategy.num_replicas_in_sync, "int64")
     sizes[number] = len(content)
     sizes = sum_over_workers(strategy, sizes)
     ends = np.cumsum(-(-sizes // 4))
@@ -131,7 +137,7 @@ def gather_bytes(
         return []  # TensorFlow crashes when it sums an empty array.
     # The length is rounded up to a power of two, because each length needs its
     # own graph.
-    words = np.zeros(1 << int(ends[-1] - 1).bit_length(), "int32")
+    words = np.zeros(1 << int(ends[-1] - 1).bit_length(), "uint32")
     start = 4 * (ends[number] - -(-len(content) // 4))
     place = slice(start, start + len(content))
     words.view("uint8")[place] = np.frombuffer(content, "uint8")

@@ -198,14 +198,15 @@ def test_predictions_from_buckets_are_the_same():
     expected = np.stack(whole.predict(_examples()))
     outputs = np.stack(buckets.predict(_examples()))
     np.testing.assert_allclose(outputs, expected, atol=1e-5)
-    assert len(buckets._evaluation_plans(_examples())) > 1
+    plan = buckets.evaluation_plan(_examples())
+    assert len({batch.length for batch in plan}) > 1
 
 
 @pytest.mark.parametrize("strategy", ["one_device", "mirrored"])
 def test_no_dimension_of_a_step_is_unknown(strategy):
     trainer = _trainer("fixed", strategy)
     for plan in _plans():
-        batches = trainer._distribute(_examples(), plan)
+        batches = trainer.inputs.dataset(_examples(), plan)
         shapes = _shapes(batches.element_spec)
         rows = BATCH // trainer.strategy.num_replicas_in_sync
         assert {shape[0] for shape in shapes} == {rows}

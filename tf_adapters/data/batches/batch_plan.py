@@ -99,6 +99,37 @@ def plan_evaluation(
     return _numbered(batches, 0)
 
 
+def few_lengths(max_length: int) -> tuple[int, ...]:
+    """Returns up to four lengths, the quarters of `max_length`, ascending.
+
+    All but `max_length` itself are rounded up to multiples of 8.
+    """
+    quarters = (8 * -(-max_length * part // 32) for part in (1, 2, 3))
+    shorter = {length for length in quarters if length < max_length}
+    return (*sorted(shorter), max_length)
+
+
+def in_fixed_shapes(
+    batches: "list[Batch]", batch_size: int, fixed_lengths: Sequence[int]
+) -> "list[Batch]":
+    """Returns the same batches, padded to a few shapes.
+
+    Each batch gets `batch_size` rows, and the smallest of the fixed lengths
+    that holds it. A longer batch keeps its own length.
+    """
+    return [
+        dataclasses.replace(
+            batch,
+            length=min(
+                (one for one in fixed_lengths if one >= batch.length),
+                default=batch.length,
+            ),
+            size=batch_size,
+        )
+        for batch in batches
+    ]
+
+
 def _numbered(batches: list[Batch], epoch: int) -> "list[Batch]":
     return [
         dataclasses.replace(batch, draw=(epoch, number))

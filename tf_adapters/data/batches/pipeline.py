@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 import math
@@ -49,6 +50,7 @@ def dataset(
     batches: Sequence[Batch],
     num_shards: int = 1,
     shards: Sequence[Any] = (0,),
+    at_once: int = 1,
 ) -> Any:
     """Returns a `tf.data.Dataset` of feature dicts.
 
@@ -67,6 +69,10 @@ def dataset(
         batches: List of `Batch`.
         num_shards: Number of replicas over all workers.
         shards: Indices of the replicas that this worker feeds, in order.
+        at_once: Number of consecutive batches that are stacked, on a new first
+            axis of each feature, for loops on the device. If it is not 1, the
+            batches must have a `size`, and their number must be divisible by
+            it. Default: 1, which adds no axis.
 
     Returns:
         Dataset with an element for each batch and each of `shards`, a dict:
@@ -79,16 +85,15 @@ def dataset(
     """
     parts, lengths, sizes, draws, choices = [], [], [], [], []
     num_choices = examples.num_choices
-    for batch in batches:
+    for batch, shard in _in_order(batches, shards, at_once):
         rows = _filled_up(batch, num_shards)
         pieces = np.array_split(rows, num_shards)
-        for shard in shards:
-            first = sum(map(len, pieces[:shard]))
-            parts.append(pieces[shard])
-            lengths.append(batch.length)
-            sizes.append(examples.count(batch.indices))
-            draws.append((*batch.draw, len(rows), first))
-            choices.append(max(1, num_choices[batch.indices].max()))
+        parts.append(pieces[shard])
+        lengths.append(batch.length)
+        sizes.append(examples.count(batch.indices))
+        first = sum(map(len, pieces[:shard]))
+        draws.append((*batch.draw, len(rows), first))
+        choices.append(num_choices[batch.indices].max(initial=1))
     static_length = batches[0].length if batches and batches[0].size else None
     plan = tf.data.Dataset.from_tensor_slices(
         (
@@ -113,11 +118,20 @@ def dataset(
     # Autotuning has nothing to tune here, and takes seconds to stop.
     options = tf.data.Options()
     options.autotune.enabled = False
-    return (
-        plan.map(features, num_parallel_calls=2, deterministic=True)
-        .prefetch(4)
-        .with_options(options)
-    )
+    data = plan.map(features, num_parallel_calls=2, deterministic=True)
+    if at_once > 1:
+        data = data.batch(at_once, drop_remainder=True)
+    return data.prefetch(4).with_options(options)
+
+
+def _in_order(
+    batches: Sequence[Batch], shards: Sequence[Any], at_once: int
+) -> Iterator[tuple[Batch, Any]]:
+    """Yields each batch with each shard, in the order of the data set."""
+    for start in range(0, len(batches), at_once):
+        for shard in shards:
+            for batch in batches[start : start + at_once]:
+                yield batch, shard
 
 
 def _filled_up(batch: Batch, num_shards: int) -> np.ndarray:

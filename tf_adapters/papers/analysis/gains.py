@@ -155,7 +155,10 @@ def _of_predictions(stored: Any) -> np.ndarray:
 
 
 def _of_model(run: Any) -> Any:
-    """Returns 1 for each validation row that a run predicts right, else 0."""
+    """Returns an array with a 1 or 0 for each validation row of a run.
+
+    It is 1 if the run's prediction is right.
+    """
     task, rows = run.task, run.rows["validation"]
     labels = [row["label"] for row in rows]
     if task.labels:

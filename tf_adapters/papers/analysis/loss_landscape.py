@@ -158,10 +158,10 @@ def _draw_task(axes: Any, here: Any, task: Task) -> None:
 
 
 def _of_run(run: Any, steps: Any) -> tuple[float, dict[str, list[Any]]]:
-    """Returns how far training moved a run's weights, and losses on the line.
+    """Returns a run's distance and losses, see `LossLandscape`.
 
-    The losses are a dict from split to a list with the loss at each alpha in
-    `steps`.
+    The distance is how far training moved the run's weights. The losses are a
+    dict from split to a list with the loss at each alpha in `steps`.
     """
     from tf_adapters.runs.experiment import Experiment
     from tf_adapters.training.mean_loss import mean_loss

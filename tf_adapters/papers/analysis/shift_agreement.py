@@ -1,6 +1,7 @@
-"""Measures whether the last block shifts tokens of one class in one direction.
+"""Measures how similar the last block's shifts of tokens are.
 
-The comparison is with tokens of different classes.
+Compares tokens from texts of the same class with tokens from texts of different
+classes.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def mean_changes(spans: Any) -> Any:
 
 
 def _of_run(run: Any) -> Iterator[tuple[Any, ...]]:
-    """Yields rows with all `COLUMNS` but the first two.
+    """Yields a run's rows of the table, without the first two of `COLUMNS`.
 
     The first row is for the complete model, and then there is one for each span
     of blocks whose adapters are left out.

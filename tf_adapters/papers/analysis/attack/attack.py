@@ -45,9 +45,10 @@ def attack_summary(results: Sequence[Any]) -> dict[str, Any]:
         results: List of `pwws.AttackResult`, one for each text.
 
     Returns:
-        Dict from some of `COLUMNS` to numbers. The success rate is given as a
-        share of all attacked texts, as in OpenAttack, and of the texts that
-        were classified correctly before, as in TextAttack. `words_changed` is
+        Dict from some of the names in `COLUMNS` to numbers. There are two
+        success rates: the share of all attacked texts, as in OpenAttack, and
+        the share of the texts that were classified correctly before, as in
+        TextAttack. `words_changed` is
         the mean share of changed words over successful attacks, and
         `queries_per_text` the mean over attacked texts.
     """

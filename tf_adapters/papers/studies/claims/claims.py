@@ -127,7 +127,10 @@ def _narrow_side(side: Any, runs: Any) -> dict[str, Any]:
 
 
 def _of_figure(claim: Any, runs: Any, paths: Any) -> Comparison | str:
-    """Compares rows of a figure's tables. If impossible, returns the reason."""
+    """Returns a `Comparison` of rows of a figure's tables.
+
+    If the rows cannot be compared, returns the reason as a string.
+    """
     if not paths:
         return f"the figure `{claim.of}` was not made"
     keys = {key for run in runs for key in run.point}
@@ -140,7 +143,10 @@ def _of_figure(claim: Any, runs: Any, paths: Any) -> Comparison | str:
 def _of_runs(
     claim: Any, study: "Study", runs: Any, rows: Any, folder: "Path"
 ) -> Comparison | str:
-    """Compares the metrics of runs. If impossible, returns the reason."""
+    """Returns a `Comparison` of the metrics of runs.
+
+    If the runs cannot be compared, returns the reason as a string.
+    """
     split = study.report.split
     rows = [row for row in rows if row[split] is not None]
     if claim.spreads:

@@ -22,7 +22,8 @@ class Comparison:
         pairs: Number of pairs, or of boxes for spreads.
         seeds: Smallest number of seeds of any setting, or `None` if the test
             does not use predictions.
-        examples: Number of distinct examples, or 0 if it does not.
+        examples: Number of distinct examples, or 0 if the test does not use
+            predictions.
         test: Name of the test: `"bootstrap"`, `"pairs"` or `"permutation"`.
         runs: Number of runs. Only set if spreads are compared.
         second_p: p value of Brown and Forsythe's test. Only set if spreads are

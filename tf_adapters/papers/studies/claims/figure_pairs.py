@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 def figure_differences(
     claim: Claim, paths: Sequence[Any], keys: Collection[str]
 ) -> Any:
-    """Returns the differences that decide on a claim about a figure's tables.
+    """Returns the differences that decide whether a figure's claim holds.
 
-    Two rows, one of each side, form a pair if they agree in all columns that
-    the claim does not compare. Columns with measured numbers, and columns in
-    which the two sides have no value in common, are ignored. If several rows of
-    a side agree in these columns, they are averaged. If a pair of runs has
-    several differences, for example one for each block, they are averaged too,
-    because they are not independent.
+    A claim compares two sides, for example two methods. A row of one side and a
+    row of the other form a pair if they agree in all matching columns. These
+    are the columns that the claim does not compare, except columns with
+    measured numbers and columns in which the two sides have no value in common.
+    Rows of the same side that agree in all matching columns are averaged first.
+    If a pair of runs has several differences, for example one for each block,
+    they are averaged too, because they are not independent.
 
     Args:
         claim: `Claim` of a figure.

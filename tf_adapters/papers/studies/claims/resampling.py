@@ -43,7 +43,11 @@ def mean(values: Any) -> Callable[..., Any]:
 
 
 def ratio(numerators: Any, denominators: Any) -> Callable[..., Any]:
-    """Returns a function that divides two sums over each sample's examples."""
+    """Returns a function that computes a ratio of two sums in each sample.
+
+    These are the sums of `numerators` and of `denominators`, which have a
+    number for each example.
+    """
     numerators, denominators = np.array([numerators, denominators], "float64")
     return lambda counts: _divide(counts @ numerators, counts @ denominators)
 

@@ -24,7 +24,8 @@ class Block:
         settings: Dict of settings. A key of the grid has the value or values
             that remain; any other key has the value that all runs use.
         grids: List of dicts that replace the study's grids, or `None`.
-        select_over: List of the keys that these grids select over.
+        select_over: List of the keys whose best value is selected by the
+            validation metric, in at least one of these grids.
         where: Entries of `where` that are added after the study's entries and
             override them.
         report: Dict of fields of `Report` that replace the study's fields.

@@ -67,9 +67,9 @@ class Cost:
 def cost_of(runs: "Sequence[Run]") -> "Cost":
     """Returns the `Cost` of a study's runs.
 
-    Includes the training of members, the adapters that a fusion combines. A
-    member counts once, even if several fusions use it or if it is also a run of
-    the study.
+    Includes the training of members. (Members are the adapters that a fusion
+    combines.) A member counts once, even if several fusions use it or if it is
+    also a run of the study.
 
     Args:
         runs: List of `Run`.

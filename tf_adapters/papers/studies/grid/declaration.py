@@ -14,10 +14,11 @@ A study has these keys:
 - `small`: what `--small` changes: values of grid keys, other settings, and
   optionally more entries of `where` and keys of `report`. The small study
   demonstrates the study in at most an hour on two cores.
-- `two_cores`: what `--two_cores` changes, in the same form. This study has at
-  least three seeds and takes at most twelve hours on two cores. Both forms may
-  have their own `grid`, for example to select over other values. It replaces
-  the study's grid, and overrides the study's `base` and `where`.
+- `two_cores`: what `--two_cores` changes, with the same keys as `small`. The
+  changed study has at least three seeds and takes at most twelve hours on two
+  cores. Both `small` and `two_cores` may contain a `grid`, for example to
+  select over other values. That grid replaces the study's own grid, and its
+  values override `base` and `where`.
 - `paper`, `covers`, `shows`, `missing_data`, `expected`, `figures` and
   `claims`: see `paper` and `claim`.
 """
@@ -55,7 +56,8 @@ class Study:
             `select_over`.
         where: List of pairs of dicts: the condition, and the settings of the
             runs that meet it.
-        select_over: List of the keys that any grid selects over.
+        select_over: List of the keys whose best value is selected by the
+            validation metric, in at least one grid.
         overrides: Settings of the reduced form and of the command line.
         report: `Report`. Its `rows` are a list.
         paper: Key of `paper.PAPERS`, or `None`.

@@ -175,7 +175,10 @@ def _value(row: Any, key: Any) -> Any:
 
 
 def _grouped(rows: Any, keys: Any) -> list[Any]:
-    """Returns a list of groups, lists of rows with equal values of `keys`."""
+    """Returns a list of groups.
+
+    A group is a list of the rows with equal values of `keys`.
+    """
     groups = collections.defaultdict(list)
     for row in rows:
         groups[json.dumps([row.get(key) for key in keys])].append(row)

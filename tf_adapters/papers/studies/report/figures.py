@@ -239,7 +239,7 @@ def _folders(
 
 
 def _write_part(folder: Path, sources: Any, some: Any) -> None:
-    """Writes `runs.csv` with the given runs, and `table.csv`, to `some`."""
+    """Copies `runs.csv` (only the given runs) and `table.csv` to `some`."""
     runs = pd.read_csv(folder / "runs.csv", dtype=str, keep_default_na=False)
     paths = [(folder / path).resolve() for path in runs.folder]
     wanted = {(s.run.resolve(), s.point["task"]) for s in sources}

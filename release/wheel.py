@@ -1,0 +1,76 @@
+"""Builds the wheel and the source archive, and compares two builds.
+
+    python -m release.wheel dist
+
+Both builds start from the same commit, in folders of their own. The times in
+the archives are the commit's, so the files are equal bit for bit, on any day
+and in any folder.
+"""
+
+import hashlib
+import os
+from pathlib import Path
+import subprocess
+import sys
+import tempfile
+
+ROOT = Path(__file__).parents[1]
+
+
+def build(folder: Path) -> dict[str, str]:
+    """Builds wheel and source archive of the current commit.
+
+    Args:
+        folder: Folder for the two files.
+
+    Returns:
+        Dict from the name of a file to its SHA-256.
+    """
+    time = _run("git", "-C", str(ROOT), "log", "-1", "--format=%ct").strip()
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": time}
+    with tempfile.TemporaryDirectory() as place:
+        _export(Path(place))
+        code = (
+            "import hatchling.build as b, sys; "
+            "b.build_wheel(sys.argv[1]); b.build_sdist(sys.argv[1])"
+        )
+        folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-c", code, str(folder.resolve())]
+        subprocess.run(
+            command, cwd=place, env=environment, check=True, capture_output=True
+        )
+    files = sorted([*folder.glob("*.whl"), *folder.glob("*.tar.gz")])
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+    }
+
+
+def _export(place: Path) -> None:
+    """Copies the files of the current commit, without git's own."""
+    archive = subprocess.run(
+        ["git", "-C", str(ROOT), "archive", "HEAD"],
+        check=True,
+        capture_output=True,
+    ).stdout
+    subprocess.run(["tar", "-x", "-C", str(place)], input=archive, check=True)
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+def main() -> None:
+    """Builds twice, and fails if the hashes differ."""
+    folder = Path(sys.argv[1])
+    with tempfile.TemporaryDirectory() as other:
+        hashes = [build(folder), build(Path(other))]
+    if hashes[0] != hashes[1]:
+        sys.exit(f"Two builds of one commit differ: {hashes}")
+    for name, value in hashes[0].items():
+        print(f"sha256:{value}  {folder / name} (two builds, one hash)")
+
+
+if __name__ == "__main__":
+    main()

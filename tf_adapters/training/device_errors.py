@@ -1,0 +1,81 @@
+"""Says in a sentence what to change if a device cannot compute a step."""
+
+from collections.abc import Iterator
+import contextlib
+import re
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from tf_adapters.common.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import TrainConfig
+
+_NOT_DETERMINISTIC = re.compile("determinis", re.IGNORECASE)
+# Parts of TensorFlow's messages about graphs that XLA refuses.
+_NOT_COMPILED = re.compile(
+    "XLA|tf2xla|compile-time constant|unsupported operations", re.IGNORECASE
+)
+
+# Name of a graph's node in such a message.
+_NODE = re.compile(r"{{[^}]*}}")
+
+
+@contextlib.contextmanager
+def explained(settings: "TrainConfig", compiles: bool) -> Iterator[None]:
+    """Context manager that replaces errors which a setting can avoid.
+
+    Args:
+        settings: `TrainConfig`.
+        compiles: Whether XLA compiles the steps.
+
+    Raises:
+        ConfigError: If the device has no memory left, if an operation has no
+            deterministic kernel, or if XLA cannot compile the step. Names the
+            settings to change.
+    """
+    try:
+        yield
+    except (tf.errors.OpError, RuntimeError, ValueError) as error:
+        sentence = _sentence(error, settings, compiles)
+        if sentence is None:
+            raise
+        raise ConfigError(sentence) from error
+
+
+def _sentence(
+    error: Exception, settings: "TrainConfig", compiles: bool
+) -> str | None:
+    """Returns the message for an error, or `None` if no setting avoids it."""
+    if isinstance(error, ConfigError):
+        return None
+    reason = _first_line(error)
+    if isinstance(error, tf.errors.ResourceExhaustedError):
+        return (
+            f"The memory of the device does not suffice: {reason} Lower "
+            f"--batch_size (now {settings.batch_size}; in evaluation, "
+            f"train.eval_batch_size, now {settings.eval_batch_size}), raise "
+            f"train.accumulation_steps (now {settings.accumulation_steps}), or "
+            f"set train.remat=true (now {str(settings.remat).lower()}) or "
+            f"--precision=mixed_bfloat16 (now {settings.precision})."
+        )
+    if settings.deterministic and _NOT_DETERMINISTIC.search(str(error)):
+        return (
+            "`train.deterministic` is true, and an operation has no "
+            f"deterministic kernel on this device: {reason} Set "
+            "train.deterministic=false."
+        )
+    if compiles and _NOT_COMPILED.search(str(error)):
+        return (
+            f"XLA cannot compile a step of this model: {reason} Set "
+            "train.jit_compile=false. A TPU runs compiled steps only."
+        )
+    return None
+
+
+def _first_line(error: Exception) -> str:
+    """Returns the first line of an error's message, as a sentence."""
+    message = getattr(error, "message", None) or str(error)
+    line = _NODE.sub("", message).strip().splitlines()[0]
+    return line if line.endswith(".") else f"{line}."

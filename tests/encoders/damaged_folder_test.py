@@ -165,7 +165,7 @@ def test_a_piece_is_text_without_nul(copy, name, piece):
     before = b"\n\x08\n\x01" + b"e\x15"
     assert before in content
     path.write_bytes(content.replace(before, before[:4] + piece + b"\x15"))
-    _refused(folder, "is damaged: (a piece has a NUL|it is not a Sentence)")
+    _refused(folder, "is damaged: a piece (has a NUL|is not UTF-8)")
 
 
 def test_a_vocabulary_has_a_limited_size(copy):

@@ -101,7 +101,7 @@ def _damage_texts(request, chance):
     name = chance.choice(list(request))
     array = request[name]
     kind = chance.integers(7)
-    if kind <= 2 and array.size:
+    if kind <= 2 and array.size and array.dtype == object:
         array = array.copy()
         place = np.unravel_index(chance.integers(array.size), array.shape)
         array[place] = _bytes(chance)

@@ -29,10 +29,13 @@ def check_model(path: str | Path) -> None:
     try:
         model = messages.ModelProto.FromString(Path(path).read_bytes())
         pieces = [piece.piece for piece in model.pieces]
-    except (DecodeError, UnicodeDecodeError) as error:
+    except DecodeError as error:
         raise _damaged(path, "it is not a SentencePiece model") from error
     if not pieces:
         raise _damaged(path, "it has no pieces")
+    # Python's messages have a string that is not UTF-8 as bytes.
+    if any(isinstance(piece, bytes) for piece in pieces):
+        raise _damaged(path, "a piece is not UTF-8")
     if any("\0" in piece for piece in pieces):
         raise _damaged(path, "a piece has a NUL")
 

@@ -98,3 +98,8 @@ install-locked:
 	$(INSTALL_LOCKED) --require-hashes -r $(LOCKED)/first.txt
 	$(INSTALL_LOCKED) --require-hashes -r requirements.lock
 	$(INSTALL_LOCKED) .
+
+# Wheel, source archive and bill of materials, into dist; checked, and tried with
+# each Python that is here. Uploads nothing: it says what a person must do.
+release: $(VENV)/.installed-dev
+	$(RUN) -m release.make dist

@@ -308,6 +308,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--turns", type=int, default=5)
     arguments = parser.parse_args()
+    # So that the servers end with this process.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     numbers = list(map(int, arguments.adapters.split(",")))
     texts = make_texts(arguments.tokens)
     with tempfile.TemporaryDirectory() as path:

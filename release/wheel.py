@@ -61,14 +61,23 @@ def _run(*command: str) -> str:
     return done.stdout
 
 
-def main() -> None:
-    """Builds twice, and fails if the hashes differ."""
-    folder = Path(sys.argv[1])
+def build_twice(folder: Path) -> dict[str, str]:
+    """Builds twice, and returns the files and their SHA-256; see `build`.
+
+    Raises:
+        ValueError: If the files of the two builds differ.
+    """
     with tempfile.TemporaryDirectory() as other:
-        hashes = [build(folder), build(Path(other))]
-    if hashes[0] != hashes[1]:
-        sys.exit(f"Two builds of one commit differ: {hashes}")
-    for name, value in hashes[0].items():
+        first, second = build(folder), build(Path(other))
+    if first != second:
+        raise ValueError(f"Two builds of one commit differ: {first}, {second}")
+    return first
+
+
+def main() -> None:
+    """Builds twice and prints the hashes."""
+    folder = Path(sys.argv[1])
+    for name, value in build_twice(folder).items():
         print(f"sha256:{value}  {folder / name} (two builds, one hash)")
 
 

@@ -179,6 +179,7 @@ def test_description_and_warm_up(exported):
     )
     assert (extra / "tf_serving_warmup_requests").stat().st_size > 0
     assert (exported.parents[1] / "models.config").is_file()
+    assert (exported.parents[1] / "batching_parameters.txt").is_file()
 
 
 def test_what_does_not_fit_is_refused(runs, tmp_path):

@@ -1,6 +1,10 @@
 """Tests that TensorFlow Serving can parse the files next to a SavedModel."""
 
+from google.protobuf import descriptor_pb2
+from google.protobuf import descriptor_pool
+from google.protobuf import message_factory
 from google.protobuf import text_format
+from google.protobuf import wrappers_pb2  # noqa: F401  Of Int64Value.
 import numpy as np
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
@@ -52,6 +56,39 @@ def test_models_config_of_a_run_names_its_task(pair_classifier):
     )
     (entry,) = config.model_config_list.config
     assert (entry.name, entry.base_path) == ("wnli", "/models/wnli")
+
+
+def _batching_parameters():
+    """Returns an empty `BatchingParameters`, of the fields that are set."""
+    file = descriptor_pb2.FileDescriptorProto(
+        name="batching.proto",
+        package="tests",
+        dependency=["google/protobuf/wrappers.proto"],
+        syntax="proto3",
+    )
+    message = file.message_type.add(name="BatchingParameters")
+    # tensorflow_serving/servables/tensorflow/session_bundle_config.proto
+    names = ("max_batch_size", "batch_timeout_micros", "max_enqueued_batches")
+    for number, name in enumerate(names, start=1):
+        message.field.add(
+            name=name,
+            number=number,
+            type=descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE,
+            label=descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL,
+            type_name=".google.protobuf.Int64Value",
+        )
+    pool = descriptor_pool.Default()
+    pool.AddSerializedFile(file.SerializeToString())
+    found = pool.FindMessageTypeByName("tests.BatchingParameters")
+    return message_factory.GetMessageClass(found)()
+
+
+def test_batching_parameters_are_a_protocol_buffer(tmp_path):
+    path = serving.write_batching_parameters(tmp_path)
+    parameters = text_format.Parse(path.read_text(), _batching_parameters())
+    assert parameters.max_batch_size.value == 64
+    assert parameters.batch_timeout_micros.value == 2_000
+    assert parameters.max_enqueued_batches.value == 100
 
 
 def test_versions_are_numbers_in_numeric_order(tmp_path):

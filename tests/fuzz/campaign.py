@@ -1,8 +1,8 @@
 """Reads many damaged inputs in a process of its own, under limits.
 
 The process is forked from one with all imports, before TensorFlow starts its
-threads. If it dies or hangs, the input is a fault, and another process reads the
-next one.
+threads. If it dies or hangs, the input is a fault, and another process reads
+the next one.
 """
 
 import contextlib

@@ -1,5 +1,7 @@
 """Trains a tiny model on made-up texts, for tests of the trainer."""
 
+import dataclasses
+
 import keras
 import numpy as np
 
@@ -10,18 +12,18 @@ from tf_adapters import methods
 from tf_adapters.config import resolve
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.examples import Examples
-from tf_adapters.training import distribution
+from tf_adapters.runs import strategies
 from tf_adapters.training.loop import Loop
-from tf_adapters.training.trainer import Trainer
 
 HEAD = heads.Classification(("no", "yes"), dropout_rate=0.0)
 
 
-def config(**train):
+def config(data=None, **train):
     return resolve.resolve_config(
         {
             "task": "toy",
             "method": "houlsby",
+            "data": data or {},
             "train": {"batch_size": 8, "learning_rate": 1e-2, **train},
         }
     )
@@ -47,7 +49,8 @@ def trainer(
     head=HEAD,
     num_blocks=None,
 ):
-    strategy = distribution.make_strategy(strategy)
+    config = dataclasses.replace(config, distribution_strategy=strategy)
+    strategy = strategies.strategy_of(config)
     keras.utils.set_random_seed(0)
     method = method or methods.Houlsby(units=4)
     with strategy.scope():
@@ -57,7 +60,7 @@ def trainer(
             num_blocks=num_blocks or cases.num_blocks(method),
         )
         model = cases.build(encoder, method, head, remat=config.train.remat)
-    return Trainer(
+    return strategies.trainer_class()(
         model, strategy, config.train, config.data, config.seed, ("accuracy",)
     )
 

@@ -28,6 +28,8 @@ SETTINGS = {
         "snapshot_steps": 20,
     },
 }
+# Values of a record that a resumed run has otherwise.
+_OF_PROCESS = ("time", "compiled_programs")
 _CHECKED = ("validation", "best_step", "mean_metric", "steps", "examples")
 
 
@@ -55,7 +57,10 @@ def left(folder):
     }
     return (
         {**weights, **snapshots},
-        [{**record, "time": None} for record in records],
+        [
+            {k: v for k, v in record.items() if k not in _OF_PROCESS}
+            for record in records
+        ],
         events,
         [
             (path.name, path.read_bytes())

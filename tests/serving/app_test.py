@@ -261,6 +261,27 @@ def test_metrics_and_log_have_no_texts(start, tmp_path):
     assert client.get("/v2/health/ready").status_code == 503
 
 
+def test_a_full_disk_fails_no_request(folder, engine):
+    _, client = served.make_app(
+        *(engine, Limits(), "/dev/full"),
+        **{"places": [str(folder)], "at_first_use": True},
+    )
+    with client:
+        for _ in range(2):
+            assert _predict(client, "films", ["a film"]).status_code == 200
+
+
+def test_the_index_has_adapters_that_came_later(start, tmp_path):
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    _, client = start(places=[str(folder)])
+    assert client.post("/v2/repository/index").json() == []
+    served.write_adapters(folder, ["films"])
+    time.sleep(1.1)  # The folder is read once a second at most.
+    (found,) = client.post("/v2/repository/index").json()
+    assert found["name"] == "films"
+
+
 @pytest.mark.slow
 def test_a_bank_of_two_serves_all_adapters(folder):
     engine = served.make_engine(capacity=2, max_tokens=16)

@@ -6,11 +6,11 @@ from tokenizers import normalizers
 
 from tests.serving import served
 import tf_adapters
+from tf_adapters.data.tokens.packer_choice import packer_of
 from tf_adapters.export import odd_texts
 from tf_adapters.serving import fast_packer
 from tf_adapters.serving.fast_packer import FastPacker
 from tf_adapters.serving.fast_packer import Packers
-from tf_adapters.text.packers import packer_of
 
 pytestmark = pytest.mark.integration
 

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 from pathlib import Path
+import shutil
 import signal
 import socket
 import subprocess
@@ -119,6 +120,22 @@ def test_errors_have_their_status(server):
     connection.request("POST", "/v2/repository/index")
     assert connection.getresponse().status == 401
     connection.close()
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="needs chromium")
+def test_the_page_asks_for_the_token(server):
+    done = subprocess.run(
+        [
+            *("chromium", "--headless", "--no-sandbox", "--disable-gpu"),
+            *("--virtual-time-budget=5000", "--dump-dom"),
+            f"http://127.0.0.1:{server.port}/",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert '<p id="token_line">' in done.stdout  # It was hidden.
+    assert "Authorization: Bearer TOKEN" in done.stdout
 
 
 def test_adapters_come_and_go_while_clients_ask(server, folder, expected):

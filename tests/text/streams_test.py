@@ -11,8 +11,8 @@ from tests.text.models import TEXTS
 from tests.text.models import eager
 from tests.text.models import text_model
 from tf_adapters import heads
+from tf_adapters.data.tokens import packer_choice
 from tf_adapters.encoders.huggingface_tokenizer import HuggingFaceTokenizer
-from tf_adapters.text import packers
 from tf_adapters.text import streams
 from tf_adapters.text.packer_layer import PackerLayer
 
@@ -178,7 +178,7 @@ def test_token_features_pass_as_they_are():
 
 
 def test_a_tokenizer_in_python_is_replaced_by_its_like_in_a_graph():
-    packer = packers.packer_of(HuggingFaceTokenizer(FOLDER), 16, True)
+    packer = packer_choice.packer_of(HuggingFaceTokenizer(FOLDER), 16, True)
     expected = packer(TEXTS)
     packer = streams.graph_packer_of(PackerLayer(packer))
     found = tf.function(packer)(tf.constant(TEXTS))

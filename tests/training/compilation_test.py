@@ -110,6 +110,28 @@ def test_every_family_of_methods(name):
     )
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "train",
+    [{"accumulation_steps": 2}, {"remat": True}, {"steps_per_loop": 2}],
+    ids=["parts", "remat", "loops"],
+)
+def test_other_forms_of_a_step(train):
+    _check_equal(*(_trained(c, epochs=1, **train) for c in (True, False)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["mixed_float16", "mixed_bfloat16"])
+def test_half_precision(precision):
+    """XLA rounds at other places, so only losses are compared."""
+    (_, outcome, records), (_, expected, plain) = (
+        _trained(c, epochs=1, precision=precision) for c in (True, False)
+    )
+    losses = toy_runs.losses(plain)
+    assert toy_runs.losses(records) == pytest.approx(losses, rel=0.05)
+    assert outcome.get("skipped_steps") == expected.get("skipped_steps")
+
+
 def test_few_lengths_are_quarters():
     assert batch_plan.few_lengths(128) == (32, 64, 96, 128)
     assert batch_plan.few_lengths(12) == (8, 12)
@@ -201,3 +223,14 @@ def test_memory_that_runs_out_is_explained():
         "(now 8; in evaluation, train.eval_batch_size, now 64), raise"
     )
     assert "train.remat=true" in message and "--precision" in message
+
+
+def test_memory_of_jax_that_runs_out_is_explained():
+    def fail():
+        raise RuntimeError(
+            "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 9 "
+            "bytes.\nBuffer assignment:"
+        )
+
+    message = _explained(fail, compiles=False)
+    assert "trying to allocate 9 bytes. Lower --batch_size" in message

@@ -79,7 +79,7 @@ COMMAND = Command(
         "Settings": (
             *("encoder", "precision", "stack_on", "distribution_strategy"),
             *("tpu", "config_file", "params_override", "plugin", "verbose"),
-            "quantize",
+            *("quantize", "backend"),
         ),
     },
     run=run_eval,

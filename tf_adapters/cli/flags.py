@@ -100,6 +100,7 @@ _SHORT = {
     "max_train_examples": ("data.max_train_examples", flags.DEFINE_integer),
     "max_length": ("data.max_length", flags.DEFINE_integer),
     "precision": ("train.precision", flags.DEFINE_string),
+    "backend": ("backend", flags.DEFINE_string),
     "distribution_strategy": ("distribution_strategy", flags.DEFINE_string),
     "tpu": ("tpu", flags.DEFINE_string),
     "pretrain_steps": ("pretrain.steps", flags.DEFINE_integer),

@@ -18,6 +18,7 @@ _RARE = (
     *("tasks", "adapters", "init_adapter", "stack_on", "pretrain_steps"),
     *("plugin", "max_train_examples", "task_file", "eval_languages"),
     *("config_file", "precision", "quantize", "distribution_strategy", "tpu"),
+    "backend",
     *("study_processes", "glue_submission", "with_head", "format", "report"),
     *("small", "two_cores", "results_file", "executor"),
     *("ray_address", "ray_cpus", "ray_gpus"),

@@ -17,6 +17,7 @@ from tf_adapters.cli import predict as cli_predict
 from tf_adapters.cli import run_settings
 from tf_adapters.cli import study as cli_study
 from tf_adapters.cli import train as cli_train
+from tf_adapters.common import keras_backend
 from tf_adapters.common.checks import did_you_mean
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
@@ -54,6 +55,8 @@ def run_command(
 
 
 def _run(flag_layer: dict[str, Any], options: Any, texts: Any) -> int:
+    if not options.study:
+        _use_backend(flag_layer, options)
     plugins.load_plugins(options.plugin)
     if options.list:
         from tf_adapters.cli import lists
@@ -75,6 +78,26 @@ def _run(flag_layer: dict[str, Any], options: Any, texts: Any) -> int:
     else:
         _MODES[options.mode](config, model_dir, options)
     return 0
+
+
+def _use_backend(flag_layer: dict[str, Any], options: Any) -> None:
+    """Selects the backend of Keras that a command's settings name.
+
+    This must happen before Keras is imported, and so before most checks. Runs
+    of a study are commands of their own.
+    """
+    layers = layers_of_command(flag_layer, options)
+    named = [layer["backend"] for layer in layers if "backend" in layer]
+    name = named[-1] if named else "tensorflow"
+    # Other values are refused with the other settings.
+    if name not in keras_backend.BACKENDS:
+        return
+    if name == "jax" and options.mode not in _MODES_OF_JAX:
+        raise ConfigError(
+            f"--mode={options.mode} needs TensorFlow, also for runs that JAX "
+            "has trained. Leave --backend out."
+        )
+    keras_backend.use_backend(name)
 
 
 def layers_of_command(flag_layer: dict[str, Any], options: Any) -> list[Any]:
@@ -205,3 +228,4 @@ _MODES = {
     "encode": cli_encode.encode_file,
     "export": cli_export.export_command,
 }
+_MODES_OF_JAX = ("train_and_eval", "train", "eval")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # prediction or export uses them. So may some of the head's settings.
 _FREE = (
     *("task", "encoder", "quantize", "distribution_strategy", "tpu"),
+    "backend",
     *("stack_on", "language_adapters", "method.adapters", "method.leave_out"),
     *("data.data_dir", "data.task_file", "data.max_length", "data.doc_stride"),
     *("data.windows", "data.window_stride"),

@@ -193,6 +193,7 @@ GROUPS = {
     "Training": (
         *("epochs", "learning_rate", "batch_size", "seed", "precision"),
         *("config_file", "params_override", "distribution_strategy", "tpu"),
+        "backend",
     ),
     "Output": (
         *("model_dir", "overwrite", "input", "column", "output", "format"),

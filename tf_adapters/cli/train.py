@@ -102,11 +102,12 @@ def train_command(config: Config, model_dir: Path, options: Any) -> None:
 
 
 def _join_cluster(config: Config) -> None:
-    """Creates the distribution strategy, if the run is on several machines.
+    """Creates the distribution strategy, if TensorFlow must not start before.
 
-    Must be called before TensorFlow computes anything.
+    This is so if the run is on several machines, or if JAX needs the GPUs.
     """
-    if config.distribution_strategy in config_settings.CLUSTERS:
+    on_cluster = config.distribution_strategy in config_settings.CLUSTERS
+    if on_cluster or config.backend == "jax":
         from tf_adapters.runs import strategies
 
         strategies.strategy_of(config)
@@ -230,7 +231,7 @@ COMMAND = Command(
         "Training": (
             *("epochs", "learning_rate", "batch_size", "seed", "precision"),
             *("config_file", "params_override", "distribution_strategy"),
-            *("tpu", "study_processes"),
+            *("tpu", "backend", "study_processes"),
         ),
         "Output": ("model_dir", "overwrite", "verbose"),
     },

@@ -5,6 +5,7 @@ import contextlib
 import importlib.util
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import UserError
 
 
 @contextlib.contextmanager
@@ -33,10 +34,29 @@ def needs_extra(extra: str, what: str) -> Iterator[None]:
 def has_tensorflow_text() -> bool:
     """Returns whether TensorFlow Text is installed.
 
-    It is optional, because Keras's other backends train models without
-    TensorFlow.
+    It is optional: there is none for Windows, and Keras's other backends train
+    models without TensorFlow.
     """
     try:
         return importlib.util.find_spec("tensorflow_text") is not None
     except ImportError:
         return False
+
+
+@contextlib.contextmanager
+def needs_tensorflow_text() -> Iterator[None]:
+    """Converts a failed import of TensorFlow Text to an error for the user.
+
+    Raises:
+        UserError: If TensorFlow Text is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise UserError(
+            "Models and data sets that take texts in a TensorFlow graph need "
+            "the package `tensorflow_text`: pip install tensorflow-text. There "
+            "is none for Windows. Lists and files of texts can be used "
+            "without it, and exported files that take token ids, such as "
+            "--format=onnx."
+        ) from error

@@ -7,6 +7,7 @@ expand to billions of values.
 
 import itertools
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ _MAX_YAML_NODES = 100_000
 _MAX_YAML_DEPTH = 100
 
 
-def read_file(path: str | Path, largest: int = _LARGEST_FILE) -> bytes:
+def read_file(
+    path: str | os.PathLike[str], largest: int = _LARGEST_FILE
+) -> bytes:
     """Returns the content of a file as bytes.
 
     Args:
@@ -42,7 +45,9 @@ def read_file(path: str | Path, largest: int = _LARGEST_FILE) -> bytes:
         raise UserError(error.strerror) from error
 
 
-def check_file(path: str | Path, largest: int = _LARGEST_FILE) -> None:
+def check_file(
+    path: str | os.PathLike[str], largest: int = _LARGEST_FILE
+) -> None:
     """Checks that a path is a file, if it exists, and is not too large.
 
     Opening a pipe can block forever, and a device can have no end.
@@ -62,7 +67,7 @@ def check_file(path: str | Path, largest: int = _LARGEST_FILE) -> None:
         raise UserError(f"it is larger than {largest:,} bytes")
 
 
-def read_text(path: str | Path) -> str:
+def read_text(path: str | os.PathLike[str]) -> str:
     """Returns the content of a text file in UTF-8.
 
     Raises:

@@ -170,8 +170,8 @@ class MembersConfig:
 
     Attributes:
         tasks: Names of tasks. An adapter is trained for each.
-        settings: Settings of the members' runs. Encoder, data, seed, strategy
-            and precision are taken from the fusion's own run.
+        settings: Settings of the members' runs. Encoder, data, seed, backend,
+            strategy and precision are taken from the fusion's own run.
     """
 
     tasks: tuple[str, ...] = ()
@@ -210,6 +210,8 @@ class Config:
         method: A method; see `tf_adapters.methods`.
         seed: Random seed for the choice and order of examples, the initial
             weights and dropout, at most 4,294,967,295.
+        backend: Backend of Keras with which the run trains, `"tensorflow"` or
+            `"jax"`. Data are read by TensorFlow in both cases.
         distribution_strategy: `"one_device"`, `"mirrored"`,
             `"multi_worker_mirrored"` or `"tpu"`; see `make_strategy`.
         tpu: Name or address of the TPU, for `"tpu"`.
@@ -236,6 +238,7 @@ class Config:
     encoder: str = "minilm"
     quantize: typing.Literal["int8", "int4"] | None = None
     seed: int = 0
+    backend: typing.Literal["tensorflow", "jax"] = "tensorflow"
     distribution_strategy: typing.Literal[
         "one_device", "mirrored", "multi_worker_mirrored", "tpu"
     ] = "one_device"

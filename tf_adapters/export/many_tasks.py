@@ -55,6 +55,7 @@ def export_runs(
         bank, packer, tasks, own_files.make_folder(output, "tasks")
     )
     serving.write_models_config(Path(output))
+    serving.write_batching_parameters(output)
     return path
 
 

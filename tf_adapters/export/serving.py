@@ -4,6 +4,8 @@
 that the server answers before it accepts others. `models.config`, in the parent
 folder of all models, lists the models. Layout and limits: tensorflow/serving,
 tensorflow_serving/g3doc/{saved_model_warmup,serving_config}.md.
+`batching_parameters.txt` says how the server batches requests of several
+clients.
 """
 
 from __future__ import annotations
@@ -36,6 +38,15 @@ EXTRA_FOLDER = "assets.extra"
 DESCRIPTION_FILE = "model.json"
 WARMUP_FILE = "tf_serving_warmup_requests"
 CONFIG_FILE = "models.config"
+BATCHING_FILE = "batching_parameters.txt"
+# `BatchingParameters` of TensorFlow Serving, in the text form of protocol
+# buffers. The number of threads is left to the server, which takes the number
+# of cores. A batch waits for 2 milliseconds.
+_BATCHING = """\
+max_batch_size { value: 64 }
+batch_timeout_micros { value: 2000 }
+max_enqueued_batches { value: 100 }
+"""
 
 
 def predict_request(
@@ -134,4 +145,22 @@ def write_models_config(
             )
     path = folder / CONFIG_FILE
     replace_text(path, text_format.MessageToString(config))
+    return path
+
+
+def write_batching_parameters(
+    export_folder: str | os.PathLike[str],
+) -> Path:
+    """Writes the settings with which a server batches requests of clients.
+
+    They are for `--enable_batching --batching_parameters_file=<path>`.
+
+    Args:
+        export_folder: Folder that holds `models.config`.
+
+    Returns:
+        Path of the file, `batching_parameters.txt`.
+    """
+    path = Path(export_folder) / BATCHING_FILE
+    replace_text(path, _BATCHING)
     return path

@@ -11,6 +11,7 @@ from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
+from tf_adapters.layers import initializers
 from tf_adapters.layers.banks.bank_layer import Part
 from tf_adapters.layers.banks.heads import BankHidden
 from tf_adapters.layers.banks.heads import BankLinear
@@ -98,7 +99,7 @@ class DropoutAndLinearLayer(Float32Layer):
     ) -> tuple[keras.Variable, keras.Variable]:
         kernel = self.add_weight(
             (width, num_outputs),
-            keras.initializers.TruncatedNormal(stddev=0.02),
+            initializers.truncated_normal(0.02),
             name=f"{start}kernel",
         )
         bias = self.add_weight((num_outputs,), "zeros", name=f"{start}bias")

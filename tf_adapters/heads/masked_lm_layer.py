@@ -10,6 +10,7 @@ from tf_adapters.common.types import Tensor
 from tf_adapters.data.examples import IGNORED
 from tf_adapters.heads.linear import width_of
 from tf_adapters.layers import activations
+from tf_adapters.layers import initializers
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.normalization import layer_norm
@@ -71,7 +72,7 @@ class MaskedLMLayer(Float32Layer):
         narrow = self.embedding_width
         self.kernel = self.add_weight(
             (width_of(input_shape), narrow),
-            keras.initializers.TruncatedNormal(stddev=0.02),
+            initializers.truncated_normal(0.02),
             name="kernel",
         )
         self.bias = self.add_weight((narrow,), "zeros", name="bias")

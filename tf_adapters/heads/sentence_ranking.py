@@ -34,8 +34,8 @@ class SentenceRanking(TextVectorHead):
     replicas of a `tf.distribute` strategy, these are the rows of one replica.
     With `train.accumulation_steps`, these are the rows of one micro-batch. A
     larger batch on each device therefore makes the task harder. Rows that only
-    pad a batch to a fixed size (`data.batching=fixed`) add their texts as
-    negatives.
+    pad a batch to a fixed size (`data.batching=fixed`, or any batching with
+    `--backend=jax`) add their texts as negatives.
 
     Metrics rank all positives and negatives of a split for each anchor.
 

@@ -51,6 +51,7 @@ def _planned(config: Config, name: str, layer: dict[str, Any]) -> Run:
         "encoder": config.encoder,
         "quantize": config.quantize,
         "seed": config.seed,
+        "backend": config.backend,
         "distribution_strategy": config.distribution_strategy,
         "tpu": config.tpu,
         "data": data,

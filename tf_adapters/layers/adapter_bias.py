@@ -9,6 +9,7 @@ import keras
 from keras import ops
 
 from tf_adapters.common.types import Tensor
+from tf_adapters.layers import initializers
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.hard_concrete import HardConcreteGates
@@ -74,7 +75,7 @@ class TokenWeight(Float32Layer):
     def build(self, input_shape: Sequence[Any] | None = None) -> None:
         # PyTorch's default for a linear layer, as in the authors' code.
         limit = 1 / math.sqrt(self.input_width)
-        uniform = keras.initializers.RandomUniform(-limit, limit)
+        uniform = initializers.random_uniform(limit)
         self.kernel = self.add_weight(
             (self.input_width, 1), uniform, name="kernel"
         )

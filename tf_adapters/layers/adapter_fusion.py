@@ -12,6 +12,7 @@ from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
+from tf_adapters.layers import initializers
 from tf_adapters.layers.attention import softmax
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
@@ -106,7 +107,7 @@ class AdapterFusion(Float32Layer):
         self.up_kernel = frozen((stacked, width), "up_kernel")
         self.up_bias = frozen((self.num_adapters, width), "up_bias")
         # As in the authors' library. The paper specifies only how `V` starts.
-        normal = keras.initializers.RandomNormal(stddev=0.02)
+        normal = initializers.random_normal(0.02)
         self.query_kernel = self.add_weight(
             (width, width), normal, name="query_kernel"
         )

@@ -11,6 +11,7 @@ from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
+from tf_adapters.layers import initializers
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
 
@@ -100,14 +101,14 @@ class Bottleneck(Float32Layer):
     ) -> tuple[keras.Initializer, keras.Initializer | str]:
         if self.initialization == "zero_up":
             limit = 1 / math.sqrt(width)
-            return keras.initializers.RandomUniform(-limit, limit), "zeros"
+            return initializers.random_uniform(limit), "zeros"
         initializer = {
-            "truncated_normal": keras.initializers.TruncatedNormal,
-            "normal": keras.initializers.RandomNormal,
+            "truncated_normal": initializers.truncated_normal,
+            "normal": initializers.random_normal,
         }[self.initialization]
         return (
-            initializer(stddev=self.init_stddev),
-            initializer(stddev=self.init_stddev),
+            initializer(self.init_stddev),
+            initializer(self.init_stddev),
         )
 
     def call(self, inputs: Tensor) -> Tensor:

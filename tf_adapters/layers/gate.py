@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from tf_adapters.common.types import Tensor
+from tf_adapters.layers import initializers
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
 
@@ -37,11 +38,11 @@ class TextGate(Float32Layer):
         limit = 1 / math.sqrt(width)
         self.kernel = self.add_weight(
             (width, 1),
-            keras.initializers.RandomNormal(stddev=0.02),
+            initializers.random_normal(0.02),
             name="kernel",
         )
         self.bias = self.add_weight(
-            (1,), keras.initializers.RandomUniform(-limit, limit), name="bias"
+            (1,), initializers.random_uniform(limit), name="bias"
         )
 
     def call(self, x: Tensor, padding_mask: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
 from tf_adapters.layers import bottleneck_reads
+from tf_adapters.layers import initializers
 from tf_adapters.layers.banks.bank_layer import Part
 from tf_adapters.layers.banks.branches import BankBottleneck
 from tf_adapters.layers.bottleneck import Bottleneck
@@ -193,7 +194,7 @@ class FormSlot(SlotOfLayers):
             (
                 self.add_weight(
                     (form.units, form.units),
-                    keras.initializers.RandomNormal(stddev=form.init_stddev),
+                    initializers.random_normal(form.init_stddev),
                     name=f"hidden_{number}_kernel",
                 ),
                 self.add_weight(

@@ -13,6 +13,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
 from tf_adapters.layers import bottleneck_reads
+from tf_adapters.layers import initializers
 from tf_adapters.layers.banks.bank_layer import Part
 from tf_adapters.layers.banks.branches import BankBottleneck
 from tf_adapters.layers.context import Context
@@ -109,7 +110,7 @@ class KroneckerFactors(Float32Layer):
     def build(self, input_shape: Sequence[Any] | None = None) -> None:
         self.factors = self.add_weight(
             (self.order,) * 3,
-            keras.initializers.RandomNormal(stddev=0.01),
+            initializers.random_normal(0.01),
             name="factors",
         )
 
@@ -183,7 +184,7 @@ class CompacterSlot(SlotGivenLayers):
                 stddev = math.sqrt(2 / (shape[1] + shape[2]))
                 weight = self.add_weight(
                     shape,
-                    keras.initializers.RandomNormal(stddev=stddev),
+                    initializers.random_normal(stddev),
                     name=f"{name}_{side}",
                 )
                 setattr(self, f"{name}_{side}", weight)

@@ -12,6 +12,7 @@ from keras import ops
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
+from tf_adapters.layers import initializers
 from tf_adapters.layers.banks.bank_layer import Part
 from tf_adapters.layers.banks.projections import BankLowRank
 from tf_adapters.layers.context import Context
@@ -150,7 +151,7 @@ class LoRAUpdate(Slot):
         limit = 1 / math.sqrt(self.inputs)
         self.down_kernel = self.add_weight(
             (self.inputs, self.rank),
-            keras.initializers.RandomUniform(-limit, limit),
+            initializers.random_uniform(limit),
             name="down_kernel",
         )
         self.up_kernel = self.add_weight(

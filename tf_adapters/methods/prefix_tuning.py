@@ -11,6 +11,7 @@ from keras import ops
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
+from tf_adapters.layers import initializers
 from tf_adapters.layers.banks.bank_layer import Part
 from tf_adapters.layers.banks.prefixes import BankPrefix
 from tf_adapters.layers.context import Context
@@ -136,7 +137,7 @@ class PrefixVectors(Float32Layer):
 
     def build(self, input_shape: Sequence[Any] | None = None) -> None:
         outputs = 2 * self.num_blocks * self.width
-        normal = keras.initializers.RandomNormal(stddev=0.02)
+        normal = initializers.random_normal(0.02)
         if not self.hidden_units:
             self.vectors = self.add_weight(
                 (self.length, outputs), normal, name="vectors"

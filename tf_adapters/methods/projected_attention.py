@@ -12,6 +12,7 @@ from keras import ops
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
+from tf_adapters.layers import initializers
 from tf_adapters.layers.attention import attention
 from tf_adapters.layers.bottleneck import Bottleneck
 from tf_adapters.layers.context import Context
@@ -208,7 +209,7 @@ class SmallAttention(Float32Layer):
         for name in ("query", "key", "value"):
             kernel = self.add_weight(
                 (self.units, self.units),
-                keras.initializers.RandomNormal(stddev=self.init_stddev),
+                initializers.random_normal(self.init_stddev),
                 name=f"{name}_kernel",
             )
             setattr(self, f"{name}_kernel", kernel)

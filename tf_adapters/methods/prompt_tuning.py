@@ -11,6 +11,7 @@ from keras import ops
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
+from tf_adapters.layers import initializers
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.method import EncoderShape
@@ -117,9 +118,7 @@ class Prompt(Slot):
         return 0 if self.stands == "before" else 1
 
     def build(self, input_shape: Sequence[Any]) -> None:
-        uniform = keras.initializers.RandomUniform(
-            -self.init_range, self.init_range
-        )
+        uniform = initializers.random_uniform(self.init_range)
         self.vectors = self.add_weight(
             (self.length, input_shape[-1]), uniform, name="vectors"
         )

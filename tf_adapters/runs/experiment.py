@@ -13,7 +13,7 @@ from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.rows import zero_shot_transfer
-from tf_adapters.data.tokens.packing import TextPacker
+from tf_adapters.data.tokens.packer_choice import packer_of
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.interop import stored_adapter
 from tf_adapters.models import composed_model
@@ -26,7 +26,6 @@ from tf_adapters.runs import compatibility
 from tf_adapters.runs import hub_members
 from tf_adapters.runs import pretraining_task
 from tf_adapters.runs import strategies
-from tf_adapters.training.trainer import Trainer
 
 if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from tf_adapters.heads.head import Head
     from tf_adapters.runs.run_folder import RunFolder
     from tf_adapters.tasks.task import Task
+    from tf_adapters.training.trainer import Trainer
 
 
 class Experiment:
@@ -91,7 +91,7 @@ class Experiment:
                 quantize=self.config.quantize,
             )
         compatibility.check_length(max_length, self.encoder, name)
-        self.packer = TextPacker(
+        self.packer = packer_of(
             self.tokenizer, max_length, self.encoder.takes_segments
         )
         self.packer.progress_title = "tokenizing"
@@ -155,7 +155,7 @@ class Experiment:
             model: `AdapterModel`.
             trained: See `Trainer`.
         """
-        return Trainer(
+        return strategies.trainer_class()(
             model,
             self.strategy,
             self.config.train,

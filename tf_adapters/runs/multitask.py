@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 from typing import Any
 
+from tf_adapters.common import keras_backend
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import task as config_task
 from tf_adapters.data.batches.task_mixture import Mixture
@@ -74,6 +75,7 @@ def train_multitask(
             "`train.callbacks` are for runs of one task: a Keras callback "
             "watches one model. Leave them out; metrics.jsonl has everything."
         )
+    keras_backend.use_backend(config.backend)
     strategy = strategies.strategy_of(config)
     with workers.losses_as_stops(strategy):
         started = time.perf_counter()
@@ -100,7 +102,7 @@ def train_multitask(
                 config.train.batch_size,
             )
             for one in experiments.values():
-                run_facts.print_compilation(one.trainer)
+                run_facts.print_compilation(one.trainer.compiled_lengths)
             outcome, compared = _fit(experiments, model, folders, examples)
             for name, own in compared.items():
                 head = experiments[name].model.head

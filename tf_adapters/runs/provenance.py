@@ -14,14 +14,19 @@ def provenance() -> dict[str, Any]:
 
     import tf_adapters
 
+    versions = {
+        "tf_adapters": tf_adapters.__version__,
+        "tensorflow": tf.__version__,
+        "keras": keras.__version__,
+        "keras_hub": keras_hub.__version__,
+    }
+    if keras.backend.backend() == "jax":
+        import jax
+
+        versions["jax"] = jax.__version__
     devices = tf.config.list_physical_devices("GPU")
     return {
-        "versions": {
-            "tf_adapters": tf_adapters.__version__,
-            "tensorflow": tf.__version__,
-            "keras": keras.__version__,
-            "keras_hub": keras_hub.__version__,
-        },
+        "versions": versions,
         "commit": _commit(),
         "device": devices[0].name if devices else "CPU",
     }

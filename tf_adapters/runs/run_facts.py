@@ -6,6 +6,8 @@ import logging
 from typing import TYPE_CHECKING
 from typing import Any
 
+import keras
+
 from tf_adapters import methods
 from tf_adapters.encoders import quantization
 from tf_adapters.models.variable_groups import count_weights
@@ -15,7 +17,6 @@ from tf_adapters.runs.provenance import provenance
 if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
     from tf_adapters.runs.run_folder import RunFolder
-    from tf_adapters.training.trainer import Trainer
 
 
 _LOGGER = logging.getLogger(__name__)
@@ -82,19 +83,20 @@ def print_sizes(examples: dict[str, Any], batch_size: int) -> None:
             )
 
 
-def print_compilation(trainer: Trainer) -> None:
+def print_compilation(lengths: tuple[int, ...]) -> None:
     """Prints how many programs XLA can compile for training, if it does.
 
     Args:
-        trainer: `Trainer` of the run.
+        lengths: Lengths of the batches that XLA compiles. Empty if it is off.
     """
-    if not trainer.compiler.is_on:
+    if not lengths:
         return
-    lengths = trainer.fixed_lengths or trainer.few_lengths
+    hint = ""
+    if keras.backend.backend() == "tensorflow":
+        hint = " --params_override=train.jit_compile=false turns XLA off."
     print(
         f"XLA compiles the training step once for each length that occurs: "
         f"{', '.join(map(str, lengths))} tokens. The first step of a length "
-        "takes longer. --params_override=train.jit_compile=false turns XLA "
-        "off.",
+        f"takes longer.{hint}",
         flush=True,
     )

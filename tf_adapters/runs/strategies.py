@@ -1,12 +1,17 @@
-"""Creates the distribution strategy that a configuration names."""
+"""Chooses the distribution strategy and the trainer of a run."""
 
 from __future__ import annotations
 
+import functools
+import os
 from typing import TYPE_CHECKING
 from typing import Any
 
+import keras
+
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.training import distribution
+from tf_adapters.training import trainer
 
 if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
@@ -15,10 +20,14 @@ if TYPE_CHECKING:
 def strategy_of(config: Config) -> Any:
     """Returns the `tf.distribute.Strategy` that a `Config` names.
 
+    With Keras's JAX backend, returns `JaxDevices`.
+
     Raises:
         ConfigError: If the strategy is not available on this machine, or
             requires other settings.
     """
+    if keras.backend.backend() == "jax":
+        return _jax_devices(config)
     if config.distribution_strategy == "tpu" and not config.data.fixed_lengths:
         raise ConfigError(
             "A TPU compiles a program for each shape of a batch, and "
@@ -41,3 +50,39 @@ def strategy_of(config: Config) -> Any:
             "false. Leave it out."
         )
     return distribution.make_strategy(config.distribution_strategy, config.tpu)
+
+
+@functools.cache
+def _hide_gpus_from_tensorflow() -> None:
+    """Leaves the memory of all GPUs to JAX. TensorFlow only reads the data."""
+    import tensorflow as tf
+
+    tf.config.set_visible_devices([], "GPU")
+
+
+@functools.cache
+def _make_deterministic() -> None:
+    """Makes JAX compute bit-identical results on GPUs.
+
+    JAX reads the flag when it first lists its devices.
+    """
+    flags = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{flags} --xla_gpu_deterministic_ops=true"
+
+
+def _jax_devices(config: Config) -> Any:
+    from tf_adapters.training import jax_devices
+
+    _hide_gpus_from_tensorflow()
+    if config.train.deterministic:
+        _make_deterministic()
+    return jax_devices.make_devices(config)
+
+
+def trainer_class() -> Any:
+    """Returns `Trainer`, or `JaxTrainer` with Keras's JAX backend."""
+    if keras.backend.backend() == "jax":
+        from tf_adapters.training import jax_trainer
+
+        return jax_trainer.JaxTrainer
+    return trainer.Trainer

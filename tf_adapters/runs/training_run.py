@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 from typing import Any
 
+from tf_adapters.common import keras_backend
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.runs import calibration
 from tf_adapters.runs import cluster_check
@@ -70,6 +71,7 @@ def train_experiment(
     Raises:
         Stopped: If the process was asked to stop, or another worker was lost.
     """
+    keras_backend.use_backend(config.backend)
     strategy = strategies.strategy_of(config)
     with workers.losses_as_stops(strategy):
         started = time.perf_counter()
@@ -114,7 +116,7 @@ def train_experiment(
             examples = experiment.examples_by_split(data.rows)
             data.rows.clear()
             run_facts.print_sizes(examples, config.train.batch_size)
-            run_facts.print_compilation(experiment.trainer)
+            run_facts.print_compilation(experiment.trainer.compiled_lengths)
             before = _prepare(experiment, prepare, examples["validation"])
             result = _train(experiment, run, examples, watchers)
             result["data_fingerprint"] = data.fingerprints

@@ -13,9 +13,9 @@ import tokenizers
 
 from tf_adapters.data.tokens.library_tokenizers import library_tokenizer
 from tf_adapters.data.tokens.packer import Packer
+from tf_adapters.data.tokens.packer_choice import packer_of
 from tf_adapters.data.tokens.python_packing import PythonPacker
 from tf_adapters.export import odd_texts
-from tf_adapters.text.packers import packer_of
 
 
 class FastPacker(PythonPacker):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import threading
@@ -35,5 +36,6 @@ class RequestLog:
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         line = {"time": now, "id": request_id, **dataclasses.asdict(handled)}
         line["seconds"] = round(handled.seconds, 4)
-        with self._lock:
+        # A full disk must not fail the request.
+        with self._lock, contextlib.suppress(OSError):
             self._file.write(json.dumps(line, ensure_ascii=False) + "\n")

@@ -181,7 +181,7 @@ class Handlers:
                 "state": "UNAVAILABLE" if offer.problem else "READY",
                 "reason": offer.problem or "",
             }
-            for offer in self.service.catalog.offers()
+            for offer in self.service.offers()
         ]
         return JSONResponse(found), {}
 

@@ -50,6 +50,8 @@ def running(settings: Settings, sources: dict[str, str]) -> Iterator[Any]:
     """
     _check_port(settings.host, settings.port)
     _connect(settings.ray_address, settings.verbose)
+    if not settings.verbose:
+        logging.getLogger("ray.serve").setLevel(logging.WARNING)
     try:
         serve.start(
             http_options={"host": settings.host, "port": settings.port},

@@ -100,7 +100,7 @@ class Service:
             raise RequestError(409, offer.problem)
         self.limits.check_instances(instances)
         if self.under_way.total >= self.limits.waiting:
-            raise busy()
+            raise RequestError(429, "Too many requests wait.", retry_after=1)
         longest = (offer.facts or {}).get("max_length", 512)
         ask = Ask(
             *(offer.key, offer.source, instances),
@@ -130,18 +130,24 @@ class Service:
         Raises:
             RequestError: With status 404 if there is no adapter of this name.
         """
-        now = time.monotonic()
-        if (
-            self._at_first_use
-            and self.catalog.find(name) is None
-            and now - self._looked > _LOOK_AGAIN
-        ):
-            self._looked = now
-            for found, source in self._found().items():
-                known = self.catalog.find(found) or found in self._unloaded
-                if not known:
-                    self.catalog.put(self.catalog.new_offer(found, source))
+        if self.catalog.find(name) is None:
+            self._look()
         return self.catalog.get(name)
+
+    def offers(self) -> list[Offer]:
+        """Returns all offers, sorted by name, after a look for new adapters."""
+        self._look()
+        return self.catalog.offers()
+
+    def _look(self) -> None:
+        """Adds adapters that came into the folders, if the option is set."""
+        now = time.monotonic()
+        if not self._at_first_use or now - self._looked < _LOOK_AGAIN:
+            return
+        self._looked = now
+        for name, source in self._found().items():
+            if not (self.catalog.find(name) or name in self._unloaded):
+                self.catalog.put(self.catalog.new_offer(name, source))
 
     def _found(self) -> dict[str, str]:
         """Returns the adapters that are in the folders now."""
@@ -237,10 +243,3 @@ class Service:
     async def _retire(self, offer: Offer) -> None:
         await self.under_way.wait_for_end(offer.key)
         await self.engine.forget(offer.key)
-
-
-def busy() -> RequestError:
-    """Returns the error for a request that finds too many others waiting."""
-    return RequestError(
-        429, "Too many requests are waiting. Try again later.", retry_after=1
-    )

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from tf_adapters.data.tokens.packer import Packer
+from tf_adapters.data.tokens.packer_choice import packer_of
 from tf_adapters.encoders import tokenizer_files
 from tf_adapters.text import packers
 
@@ -89,7 +90,7 @@ class PackerLayer(keras.layers.Layer):
         tokenizer = tokenizer_files.load_tokenizer(
             stored.pop("tokenizer"), folder
         )
-        self.packer = packers.packer_of(tokenizer, **stored)
+        self.packer = packer_of(tokenizer, **stored)
 
 
 def make_layer(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.extras import has_tensorflow_text
-from tf_adapters.data.tokens.python_packing import PythonPacker
+from tf_adapters.data.tokens.packer_choice import packer_of
 
 if TYPE_CHECKING:
     from typing import Any
@@ -46,18 +45,3 @@ def make_packer(
         )
     length = min(max_length, model.encoder.max_tokens or max_length)
     return packer_of(tokenizer, length, model.encoder_info.takes_segments)
-
-
-def packer_of(tokenizer: Any, max_length: int, takes_segments: bool) -> Packer:
-    """Makes a `TextPacker`, or a `PythonPacker` without TensorFlow Text.
-
-    Args:
-        tokenizer: Tokenizer from `load_encoder`.
-        max_length: Maximum length in tokens.
-        takes_segments: Whether the encoder reads segment ids.
-    """
-    if not has_tensorflow_text():
-        return PythonPacker(tokenizer, max_length, takes_segments)
-    from tf_adapters.data.tokens.packing import TextPacker
-
-    return TextPacker(tokenizer, max_length, takes_segments)

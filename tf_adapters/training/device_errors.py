@@ -51,7 +51,7 @@ def _sentence(
     if isinstance(error, ConfigError):
         return None
     reason = _first_line(error)
-    if isinstance(error, tf.errors.ResourceExhaustedError):
+    if _is_out_of_memory(error):
         return (
             f"The memory of the device does not suffice: {reason} Lower "
             f"--batch_size (now {settings.batch_size}; in evaluation, "
@@ -72,6 +72,13 @@ def _sentence(
             "train.jit_compile=false. A TPU runs compiled steps only."
         )
     return None
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    if isinstance(error, tf.errors.ResourceExhaustedError):
+        return True
+    # JAX raises the same error for all problems of a device.
+    return str(error).startswith("RESOURCE_EXHAUSTED")
 
 
 def _first_line(error: Exception) -> str:

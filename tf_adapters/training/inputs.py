@@ -73,12 +73,14 @@ class Inputs:
         return dataclasses.replace(examples, **ragged)
 
     def _placed(self, tensor: Any, pipeline_id: int) -> Any:
-        """Returns a copy of a tensor on the current device, made only once.
+        """Returns a copy of a tensor on the CPU of a host, made only once.
 
-        On a device that shares the tensor's memory, nothing is copied.
+        If the tensor is there already, its memory is shared.
         """
         key = (id(tensor), pipeline_id)
         if key not in self._on_hosts:
-            self._on_hosts[key] = tf.identity(tensor)
+            # The job and the task are those of the strategy's scope.
+            with tf.device("/cpu:0"):
+                self._on_hosts[key] = tf.identity(tensor)
             weakref.finalize(tensor, self._on_hosts.pop, key, None)
         return self._on_hosts[key]

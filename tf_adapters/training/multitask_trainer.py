@@ -6,8 +6,8 @@ import collections
 from typing import TYPE_CHECKING
 from typing import Any
 
+from keras import ops
 import numpy as np
-import tensorflow as tf
 
 from tf_adapters.data.batches import task_mixture
 from tf_adapters.training.optimizers import make_optimizer
@@ -15,6 +15,7 @@ from tf_adapters.training.optimizers import make_optimizer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tf_adapters.common.types import Tensor
     from tf_adapters.data.batches.batch_plan import Batch
     from tf_adapters.data.batches.task_mixture import Mixture
     from tf_adapters.training.optimizers import AdamWOfSums
@@ -54,7 +55,7 @@ class MultiTaskTrainer:
         self.optimizer: AdamWOfSums | Any = None
         indices = {id(v): i for i, v in enumerate(self.variables)}
         self._places = {
-            task: tf.constant([[indices[id(v)]] for v in trainer.variables])
+            task: np.array([[indices[id(v)]] for v in trainer.variables])
             for task, trainer in trainers.items()
         }
 
@@ -98,7 +99,7 @@ class MultiTaskTrainer:
 
     def train_loops(
         self, examples: Mixture, loops: list[list[Batch]]
-    ) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
+    ) -> Iterator[tuple[Tensor, Tensor]]:
         """Trains on lists of batches, each in one device call.
 
         Args:
@@ -123,12 +124,12 @@ class MultiTaskTrainer:
         }
         for task in tasks:
             losses, norms = next(results[task])
-            spread = tf.scatter_nd(
+            spread = ops.scatter(
                 self._places[task],
-                tf.transpose(norms),
-                [len(self.variables), losses.shape[0]],
+                ops.transpose(norms),
+                (len(self.variables), losses.shape[0]),
             )
-            yield losses, tf.transpose(spread)
+            yield losses, ops.transpose(spread)
 
     def evaluate(self, examples: Mixture) -> dict[str, float]:
         """Returns a dict with the metrics of all tasks, and their `mean`.

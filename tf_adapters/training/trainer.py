@@ -15,12 +15,12 @@ from tf_adapters.data.batches import batch_plan
 from tf_adapters.training import device_errors
 from tf_adapters.training import distribution
 from tf_adapters.training import graphs
+from tf_adapters.training import judging
 from tf_adapters.training import workers
 from tf_adapters.training.adapter_drop import num_left_out
 from tf_adapters.training.compilation import Compiler
 from tf_adapters.training.evaluator import Evaluator
 from tf_adapters.training.inputs import Inputs
-from tf_adapters.training.mean_loss import mean_loss
 from tf_adapters.training.optimizers import make_optimizer
 from tf_adapters.training.train_step import TrainStep
 
@@ -69,7 +69,6 @@ class Trainer:
         self.strategy = strategy
         self.settings = settings
         self.batching, self.fixed_lengths = data.batching, data.fixed_lengths
-        self.few_lengths = batch_plan.few_lengths(data.max_length)
         self.seed = seed
         self.metric_names = metric_names
         if trained is None:
@@ -79,6 +78,11 @@ class Trainer:
         self.optimizer: AdamWOfSums | Any = None
         self.step: TrainStep | Any = None
         self.compiler = Compiler(settings.jit_compile, strategy)
+        # Lengths of the batches that XLA compiles.
+        self.compiled_lengths: tuple[int, ...] = ()
+        if self.compiler.is_on:
+            few = batch_plan.few_lengths(data.max_length)
+            self.compiled_lengths = self.fixed_lengths or few
         self.inputs = Inputs(strategy)
         self.evaluator = Evaluator(
             strategy, self.inputs, self.compiler, settings.steps_per_loop
@@ -106,14 +110,13 @@ class Trainer:
         Returns:
             Dict of metrics, and the predictions from the head's `judge`.
         """
-        head, outputs = self.model.head, self.predict(examples, title)
-        values, compared = head.judge(
-            self.metric_names, outputs, examples.targets, examples.source
+        return judging.judge(
+            self.model.head,
+            self.metric_names,
+            self.predict(examples, title),
+            examples,
+            self.settings.evaluate_loss,
         )
-        # For masked language modeling, the loss is one of the metrics.
-        if self.settings.evaluate_loss and examples.targets is not None:
-            values["loss"] = mean_loss(head, outputs, examples)
-        return values, compared
 
     def predict(
         self, examples: Examples, title: str | None = None
@@ -193,7 +196,8 @@ class Trainer:
         counts = examples.num_choices
         if not self.compiler.is_on or self.fixed_lengths or np.ptp(counts):
             return plan
-        return batch_plan.in_fixed_shapes(plan, batch_size, self.few_lengths)
+        lengths = self.compiled_lengths
+        return batch_plan.in_fixed_shapes(plan, batch_size, lengths)
 
     def _check_replicas(self, examples: Examples) -> None:
         replicas = self.strategy.num_replicas_in_sync

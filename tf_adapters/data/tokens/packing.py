@@ -18,15 +18,18 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from tf_adapters.common import progress_bar
+from tf_adapters.common.extras import needs_tensorflow_text
 from tf_adapters.data.tokens import assertions
 from tf_adapters.data.tokens import mask_tokens
 from tf_adapters.data.tokens import window_packing
 from tf_adapters.data.tokens.packer import Packer
 from tf_adapters.data.tokens.packer import not_texts
 from tf_adapters.data.tokens.tokenization import Tokenization
+
+with needs_tensorflow_text():
+    import tensorflow_text as tf_text
 
 if TYPE_CHECKING:
     from tf_adapters.data.tokens.windows import Windows

@@ -1,0 +1,41 @@
+"""Metrics of a model on labeled examples, whatever trainer computes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
+from tf_adapters.training.mean_loss import mean_loss
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tf_adapters.data.examples import Examples
+
+
+def judge(
+    head: Any,
+    metric_names: tuple[str, ...],
+    outputs: list[np.ndarray],
+    examples: Examples,
+    evaluate_loss: bool,
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Returns the metrics of a model's outputs, and predictions to store.
+
+    Args:
+        head: A head, see `tf_adapters.heads`.
+        metric_names: Names in `heads.metrics`.
+        outputs: List with the model's outputs for each example.
+        examples: `Examples` with targets.
+        evaluate_loss: Whether the metrics include the loss.
+
+    Returns:
+        Dict of metrics, and the predictions from the head's `judge`.
+    """
+    values, compared = head.judge(
+        metric_names, outputs, examples.targets, examples.source
+    )
+    # For masked language modeling, the loss is one of the metrics.
+    if evaluate_loss and examples.targets is not None:
+        values["loss"] = mean_loss(head, outputs, examples)
+    return values, compared

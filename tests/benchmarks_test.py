@@ -2,8 +2,10 @@
 
 import importlib.util
 import itertools
+import json
 from pathlib import Path
 import runpy
+import subprocess
 import sys
 
 import numpy as np
@@ -18,7 +20,7 @@ FOLDER = Path(__file__).parents[1] / "benchmarks"
 SCRIPTS = sorted(
     path.name
     for path in FOLDER.glob("*.py")
-    if path.name not in ("peer_rows.py", "worker.py")
+    if path.name not in ("gpu_cases.py", "peer_rows.py", "worker.py")
 )
 
 
@@ -83,3 +85,48 @@ def test_the_files_that_are_timed_answer(tmp_path, monkeypatch, capsys):
     # Megabytes of so small a file, and the seconds to load it, may be 0.0.
     timed = [cell for row in rows for cell in row[3:6]]
     assert all(float(cell.split()[0]) > 0 for cell in timed)
+
+
+_WITHOUT_TENSORFLOW = """
+import runpy, sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("tensorflow", "tensorflow_text"):
+            raise ImportError(f"{name} is refused")
+
+sys.meta_path.insert(0, Refuse())
+sys.argv = sys.argv[1:]
+sys.path.insert(0, str(__import__("pathlib").Path(sys.argv[0]).parent))
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.slow
+def test_gpus_are_measured_without_tensorflow():
+    pytest.importorskip("jax")
+    case = {"shape": "bert_base", "method": "houlsby", "tokens": 8, "batch": 4}
+    case = json.dumps({**case, "precision": "bfloat16"})
+    script = str(FOLDER / "gpu_worker.py")
+    options = ["--device=cpu", "--small", "--steps=1", "--turns=1", case]
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_TENSORFLOW, script, *options],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["peak_bytes"] > 0 and answer["loss"] > 0
+    assert all(answer[what][0] > 0 for what in ("train", "infer"))
+
+
+def test_the_operations_of_bert_base_are_counted(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    cases = importlib.import_module("gpu_cases")
+    case = cases.Case("bert_base", "full", "bfloat16", 128, 1)
+    forward = cases.operations(case, small=False, trains=False)
+    # 22.4 GFLOP for a text of 128 tokens, by NVIDIA's demo/BERT.
+    assert forward == pytest.approx(22.4e9, rel=0.01)
+    assert cases.operations(case, small=False, trains=True) == 3 * forward
+    frozen = cases.Case("bert_base", "lora", "bfloat16", 128, 1)
+    assert cases.operations(frozen, small=False, trains=True) == 2 * forward

@@ -10,7 +10,7 @@ import pytest
 
 from tests import commands
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 _PROGRAM = """
 import sys

@@ -21,6 +21,8 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.layers.context import Context
 from tf_adapters.models import adapted_embeddings
 
+pytestmark = pytest.mark.integration
+
 TEXT = "a fine film"
 WORDS = ("[CLS]", "a", "fine", "film", "[SEP]")
 # Each word is one token in the vocabulary of the folder with random weights.
@@ -176,6 +178,7 @@ def test_several_labels_are_explained():
     assert one.answers == ("positive",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["lora", "prompt_tuning"])
 def test_gradients_by_differences(method):
     """Making a word's vector longer changes the score by gradient times input.
@@ -230,9 +233,10 @@ def test_the_members_of_a_fusion_are_shown():
         heads.Classification(LABELS),
         adapters=[member.adapter_model for member in members],
     )
+    generator = np.random.default_rng(0)
     for weight in fusion.trainable_variables:
         if "query" in weight.path or "key" in weight.path:
-            weight.assign(30 * weight)
+            weight.assign(generator.normal(0, 0.1, weight.shape))
     model = members[0]
     fused = type(model).of_adapter(
         fusion, model.preprocessor.packer.tokenizer, max_length=16
@@ -244,7 +248,7 @@ def test_the_members_of_a_fusion_are_shown():
     assert list(one.member_weights) == [(0, "after_ffn"), (1, "after_ffn")]
     for (block, place), weights in one.member_weights.items():
         expected = np.asarray(probes[block][place]["fusion_weights"])[0]
-        assert np.ptp(expected[:, 0]) > 1e-3
+        assert np.ptp(expected[:, 0]) > 1e-2
         np.testing.assert_allclose(weights, expected, rtol=1e-5)
 
 

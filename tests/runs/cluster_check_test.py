@@ -30,7 +30,6 @@ def _check(monkeypatch, changes, data="1f", versions=None):
     def gather(strategy, content):
         return [content, content, json.dumps(other).encode()]
 
-    monkeypatch.setattr(workers, "num_workers", lambda strategy: 3)
     monkeypatch.setattr(workers, "gather_bytes", gather)
     cluster_check.check_workers_agree(None, ours, {"train": "1f"})
 

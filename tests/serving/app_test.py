@@ -261,6 +261,20 @@ def test_metrics_and_log_have_no_texts(start, tmp_path):
     assert client.get("/v2/health/ready").status_code == 503
 
 
+def test_many_are_loaded_at_once_but_for_the_damaged(folder, tmp_path):
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "adapter_config.json").write_text("{")
+    sources = {name: str(folder / name) for name in served.KINDS}
+    engine = served.make_engine()
+    engine.load_first({"damaged": str(tmp_path / "damaged"), **sources})
+    bank = engine.adapters.bank
+    assert bank.names == list(served.KINDS)
+    assert bank.generation == 0
+    engine.load_first({"later": sources["films"]})
+    assert engine.adapters.bank is bank
+    assert engine.load("words", sources["words"])["head"] == "tagging"
+
+
 def test_a_full_disk_fails_no_request(folder, engine):
     _, client = served.make_app(
         *(engine, Limits(), "/dev/full"),

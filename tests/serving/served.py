@@ -107,6 +107,9 @@ class LocalEngine:
         except UserError as error:
             raise RequestError(409, str(error)) from error
 
+    async def load_first(self, sources):
+        await asyncio.to_thread(self.engine.load_first, sources)
+
     async def prepare(self):
         await asyncio.to_thread(self.engine.prepare)
 

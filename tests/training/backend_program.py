@@ -42,12 +42,12 @@ def train(name, strategy):
     tiny.randomize([v for n, v in trained.items() if "log_alpha" not in n], 0.1)
     outcome, records, _ = toy_runs.fit(trainer)
     outputs = trainer.predict(toy_runs.examples(seed=2))
-    compilations = getattr(trainer.step, "num_compilations", 0)
+    steps = [one for one in trainer.programs if one[0] == "training step"]
     return {
         "losses": np.array(toy_runs.losses(records)),
         "metric": np.array(outcome["validation"]["accuracy"]),
         "outputs": np.stack(outputs),
-        "compilations": np.array(compilations),
+        "compilations": np.array(len(steps)),
         "replicas": np.array(trainer.strategy.num_replicas_in_sync),
     } | {
         f"weights/{n}": v

@@ -165,9 +165,13 @@ def test_a_shape_that_changes_is_refused_or_not_compiled():
 
 def _explained(function, compiles=True, **train):
     settings = toy_runs.config(**train).train
+    advice = device_errors.memory_advice(
+        *(settings.batch_size, settings.eval_batch_size),
+        *(settings.accumulation_steps, settings.remat, settings.precision),
+    )
     with (
         pytest.raises(ConfigError) as error,
-        device_errors.explained(settings, compiles),
+        device_errors.explained(advice, settings.deterministic, compiles),
     ):
         function()
     return str(error.value)
@@ -201,7 +205,7 @@ def test_operations_without_a_deterministic_kernel_are_explained():
     assert "of SegmentSum is not currently available. Set" in message
     with (
         pytest.raises(tf.errors.UnimplementedError),
-        device_errors.explained(toy_runs.config().train, False),
+        device_errors.explained("", None, False),
     ):
         fail()
 

@@ -50,7 +50,7 @@ class _Trainer:
 
     metric_names = ("accuracy",)
     names = ("adapter/a", "head/b")
-    num_programs = 0
+    programs = ()
     optimizer = types.SimpleNamespace(
         rate_of_last_step=lambda: 0.1, loss_scale=None
     )

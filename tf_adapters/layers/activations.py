@@ -12,6 +12,7 @@ from keras import ops
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.types import Tensor
+from tf_adapters.layers import own_gradients
 
 HALF = ("bfloat16", "float16")
 _USES_ERFC = contextvars.ContextVar("uses_erfc", default=False)
@@ -37,6 +38,8 @@ def gelu(x: Tensor) -> Tensor:
     recognizes and fuses into the preceding matrix multiplication. Keras's GELU
     uses erfc, which is not fused.
     """
+    if own_gradients.are_in_use():
+        return own_gradients.gelu(x)
     if _USES_ERFC.get():
         return _in_float32(lambda x: ops.gelu(x, approximate=False), x)
     return _in_float32(lambda x: (ops.erf(x * math.sqrt(0.5)) + 1) * 0.5 * x, x)
@@ -44,6 +47,8 @@ def gelu(x: Tensor) -> Tensor:
 
 def gelu_tanh(x: Tensor) -> Tensor:
     """Computes GELU in its tanh form (`gelu_new`), as BERT's code does."""
+    if own_gradients.are_in_use():
+        return own_gradients.gelu_tanh(x)
     return _in_float32(lambda x: ops.gelu(x, approximate=True), x)
 
 

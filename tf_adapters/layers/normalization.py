@@ -3,6 +3,7 @@
 from keras import ops
 
 from tf_adapters.common.types import Tensor
+from tf_adapters.layers import own_gradients
 
 
 def layer_norm(
@@ -23,6 +24,11 @@ def layer_norm(
     Returns:
         Tensor of the shape and type of `x`.
     """
+    if own_gradients.are_in_use() and beta is not None:
+        weights = ops.cast(gamma, "float32"), ops.cast(beta, "float32")
+        # Weights of an example each are a bank's, which does not train.
+        if len(gamma.shape) == 1:
+            return own_gradients.layer_norm(x, *weights, epsilon)
     dtype = x.dtype
     x = ops.cast(x, "float32")
     centered = x - ops.mean(x, axis=-1, keepdims=True)

@@ -23,6 +23,7 @@ from keras import ops
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
+from tf_adapters.layers import own_gradients
 from tf_adapters.layers.attention import NoPositions
 from tf_adapters.layers.attention import attention
 from tf_adapters.layers.banks.norms import BankNorm
@@ -151,6 +152,17 @@ class AdaptedBlock(Float32Layer):
                 exact, because keys and values still include every token.
             training: Whether to run the slots in training mode.
         """
+        with own_gradients.own_gradients(training):
+            return self._computed(x, context, first_token_only, training)
+
+    def _computed(
+        self,
+        x: Tensor,
+        context: Context,
+        first_token_only: bool,
+        training: bool | None,
+    ) -> tuple[Tensor, dict[str, dict[str, Tensor]]]:
+        """Returns the block's output and probes; see `call`."""
         residual = x[:, :1] if first_token_only else x
         context = dataclasses.replace(context, block_input=x, residual=residual)
         probes = {}

@@ -28,7 +28,7 @@ def check_workers_agree(
     """Checks that versions, settings and data are equal on all workers.
 
     Otherwise, workers would wait for each other forever, or train different
-    models. Every worker must call this function.
+    models. If there are several workers, each must call this function.
 
     Args:
         strategy: `tf.distribute.Strategy`.
@@ -40,8 +40,6 @@ def check_workers_agree(
         ConfigError: On every worker, if two of them differ. Names the first
             difference.
     """
-    if workers.num_workers(strategy) == 1:
-        return
     mine = json.dumps(_facts(config, fingerprints)).encode()
     chief, *others = map(json.loads, workers.gather_bytes(strategy, mine))
     for number, other in enumerate(others, 1):

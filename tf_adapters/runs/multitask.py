@@ -80,7 +80,8 @@ def train_multitask(
     with workers.losses_as_stops(strategy):
         started = time.perf_counter()
         fingerprints = {name: one.fingerprints for name, one in data.items()}
-        cluster_check.check_workers_agree(strategy, config, fingerprints)
+        if workers.num_workers(strategy) > 1:
+            cluster_check.check_workers_agree(strategy, config, fingerprints)
         experiments = _make_experiments(config, data, strategy)
         model = MultiTaskModel(
             {name: e.model for name, e in experiments.items()}

@@ -75,7 +75,10 @@ def train_experiment(
     strategy = strategies.strategy_of(config)
     with workers.losses_as_stops(strategy):
         started = time.perf_counter()
-        cluster_check.check_workers_agree(strategy, config, data.fingerprints)
+        if workers.num_workers(strategy) > 1:
+            cluster_check.check_workers_agree(
+                strategy, config, data.fingerprints
+            )
         # Load these first, so that missing data are reported before training.
         languages = {}
         if test and config.data.eval_languages:

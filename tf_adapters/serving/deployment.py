@@ -11,15 +11,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from collections.abc import Callable
-from concurrent import futures
 import logging
 from typing import TYPE_CHECKING
 from typing import Any
 
-from tf_adapters.common.errors import UserError
 from tf_adapters.common.extras import needs_extra
 from tf_adapters.serving.messages import Ask
 from tf_adapters.serving.messages import Reply
+from tf_adapters.serving.replica import BATCHES
+from tf_adapters.serving.replica import EngineReplica
 from tf_adapters.serving.request_error import RequestError
 
 with needs_extra("server", "The server"):
@@ -38,9 +38,6 @@ _LOGGER = logging.getLogger(__name__)
 # Requests of more tokens than this wait in a queue of their own, so that a
 # short text does not wait for a batch of long ones.
 _LONG = 64
-# Number of batches that a replica has at a time: while one of them is computed,
-# the texts of the next are tokenized.
-_BATCHES = 4
 # Number of times that a batch is sent. A replica may end while it computes it.
 _ATTEMPTS = 5
 # Seconds after which a replica that does not answer counts as not ready.
@@ -49,63 +46,6 @@ _PATIENCE = 5.0
 _LAST_SECONDS = 2.0
 # If Ray itself refuses a request, its status is 429 too, instead of 503.
 _BACKPRESSURE = BackpressureConfig(status_code=429, retry_after_s=1)
-
-
-class EngineReplica:
-    """Computes predictions in a process of its own.
-
-    Args:
-        settings: `Settings`.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        # Imported here, so that the gateway does not import TensorFlow.
-        from tf_adapters.encoders.load import load_encoder
-        from tf_adapters.serving.engine import Engine
-
-        encoder, tokenizer = load_encoder(
-            settings.encoder, settings.precision, quantize=settings.quantize
-        )
-        self._engine = Engine(
-            encoder, tokenizer, settings.capacity, settings.max_tokens
-        )
-        self._threads = futures.ThreadPoolExecutor(_BATCHES)
-
-    async def answer(self, asks: list[Ask]) -> list[Reply]:
-        """Returns the reply to each request of a batch."""
-        return await self._in_thread(self._engine.answer, asks)
-
-    async def load(self, key: str, source: str) -> dict[str, Any] | Reply:
-        """Loads an adapter; see `Engine.load`.
-
-        If it cannot be loaded, returns a `Reply` that says why.
-        """
-        try:
-            return await self._in_thread(self._engine.load, key, source)
-        except (UserError, RequestError) as error:
-            return Reply(status=409, message=str(error))
-        except Exception as error:
-            _LOGGER.exception("Loading failed.")
-            message = f"The adapter cannot be loaded: {type(error).__name__}"
-            return Reply(status=409, message=message)
-
-    async def prepare(self) -> None:
-        """Prepares for requests; see `Engine.prepare`."""
-        await self._in_thread(self._engine.prepare)
-
-    async def forget(self, key: str) -> None:
-        """Removes an adapter; see `Engine.forget`."""
-        await self._in_thread(self._engine.forget, key)
-
-    async def ping(self) -> bool:
-        """Returns `True`, if the replica has been made."""
-        return True
-
-    async def _in_thread(
-        self, function: Callable[..., Any], *arguments: Any
-    ) -> Any:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, function, *arguments)
 
 
 @serve.ingress()
@@ -162,6 +102,12 @@ class Gateway:
             raise RequestError(found.status, found.message)
         return found
 
+    async def load_first(self, sources: dict[str, str]) -> None:
+        """Loads many adapters at once; see `Engine.load_first`."""
+        # Also waits for the first replica, which `broadcast` does not.
+        await self._engine.load_first.remote(sources)
+        await self._broadcast("load_first", sources)
+
     async def prepare(self) -> None:
         """Prepares all replicas for requests; see `Engine.prepare`."""
         await self._broadcast("prepare")
@@ -170,7 +116,7 @@ class Gateway:
         """Removes an adapter from all replicas."""
         await self._broadcast("forget", key)
 
-    async def _broadcast(self, *arguments: str) -> None:
+    async def _broadcast(self, *arguments: Any) -> None:
         """Calls a method of all replicas, of which some may have ended."""
         response = self._engine.broadcast(*arguments)
         await response.results_async(return_exceptions=True)
@@ -230,7 +176,7 @@ def application(settings: Settings, sources: dict[str, str]) -> Any:
         EngineReplica,
         name="engine",
         num_replicas=settings.replicas,
-        max_ongoing_requests=_BATCHES,
+        max_ongoing_requests=BATCHES,
         ray_actor_options={"num_cpus": 1, "num_gpus": settings.gpus},
         graceful_shutdown_timeout_s=settings.grace,
         graceful_shutdown_wait_loop_s=_LAST_SECONDS / 10,

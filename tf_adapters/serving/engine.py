@@ -62,6 +62,10 @@ class Engine:
         """Loads an adapter; see `AdapterBank.load`."""
         return self.adapters.load(key, source)
 
+    def load_first(self, sources: dict[str, str]) -> None:
+        """Loads many adapters at once; see `AdapterBank.load_first`."""
+        self.adapters.load_first(sources)
+
     def prepare(self) -> None:
         """Makes the graph, and room for a few more adapters of each kind.
 

@@ -58,6 +58,10 @@ class EngineClient(Protocol):
         """Loads an adapter; see `Engine.load`."""
         ...
 
+    async def load_first(self, sources: dict[str, str]) -> None:
+        """Loads many adapters at once; see `Engine.load_first`."""
+        ...
+
     async def prepare(self) -> None:
         """Prepares the engine for requests; see `Engine.prepare`."""
         ...

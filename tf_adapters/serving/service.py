@@ -79,6 +79,7 @@ class Service:
                     await self._facts(offer)
 
         new = [o for o in self.catalog.offers() if not (o.facts or o.problem)]
+        await self.engine.load_first({o.key: o.source for o in new})
         await asyncio.gather(*map(load, new))
         await self.engine.prepare()
 

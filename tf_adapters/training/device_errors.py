@@ -3,14 +3,10 @@
 from collections.abc import Iterator
 import contextlib
 import re
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from tf_adapters.common.errors import ConfigError
-
-if TYPE_CHECKING:
-    from tf_adapters.config.settings import TrainConfig
 
 _NOT_DETERMINISTIC = re.compile("determinis", re.IGNORECASE)
 # Parts of TensorFlow's messages about graphs that XLA refuses.
@@ -23,11 +19,14 @@ _NODE = re.compile(r"{{[^}]*}}")
 
 
 @contextlib.contextmanager
-def explained(settings: "TrainConfig", compiles: bool) -> Iterator[None]:
+def explained(
+    memory_advice: str, deterministic: bool | None, compiles: bool
+) -> Iterator[None]:
     """Context manager that replaces errors which a setting can avoid.
 
     Args:
-        settings: `TrainConfig`.
+        memory_advice: From the function `memory_advice`.
+        deterministic: The setting `train.deterministic`.
         compiles: Whether XLA compiles the steps.
 
     Raises:
@@ -38,29 +37,51 @@ def explained(settings: "TrainConfig", compiles: bool) -> Iterator[None]:
     try:
         yield
     except (tf.errors.OpError, RuntimeError, ValueError) as error:
-        sentence = _sentence(error, settings, compiles)
+        sentence = _sentence(error, memory_advice, deterministic, compiles)
         if sentence is None:
             raise
         raise ConfigError(sentence) from error
 
 
+def memory_advice(
+    batch_size: int,
+    eval_batch_size: int,
+    accumulation_steps: int,
+    remat: bool,
+    precision: str,
+) -> str:
+    """Says which settings to change if a device has no memory left.
+
+    The arguments are the current values of the settings in `TrainConfig`.
+    """
+    return (
+        f"Lower --batch_size (now {batch_size}; in evaluation, "
+        f"train.eval_batch_size, now {eval_batch_size}), raise "
+        f"train.accumulation_steps (now {accumulation_steps}), or set "
+        f"train.remat=true (now {str(remat).lower()}) or "
+        f"--precision=mixed_bfloat16 (now {precision})."
+    )
+
+
 def _sentence(
-    error: Exception, settings: "TrainConfig", compiles: bool
+    error: Exception,
+    memory_advice: str,
+    deterministic: bool | None,
+    compiles: bool,
 ) -> str | None:
-    """Returns the message for an error, or `None` if no setting avoids it."""
+    """Returns the message for an error, or `None` if no setting avoids it.
+
+    See `explained` for the arguments.
+    """
     if isinstance(error, ConfigError):
         return None
     reason = _first_line(error)
     if _is_out_of_memory(error):
         return (
-            f"The memory of the device does not suffice: {reason} Lower "
-            f"--batch_size (now {settings.batch_size}; in evaluation, "
-            f"train.eval_batch_size, now {settings.eval_batch_size}), raise "
-            f"train.accumulation_steps (now {settings.accumulation_steps}), or "
-            f"set train.remat=true (now {str(settings.remat).lower()}) or "
-            f"--precision=mixed_bfloat16 (now {settings.precision})."
+            f"The memory of the device does not suffice: {reason} "
+            f"{memory_advice}"
         )
-    if settings.deterministic and _NOT_DETERMINISTIC.search(str(error)):
+    if deterministic and _NOT_DETERMINISTIC.search(str(error)):
         return (
             "`train.deterministic` is true, and an operation has no "
             f"deterministic kernel on this device: {reason} Set "

@@ -25,15 +25,15 @@ class JaxForward:
         model: Keras model whose variables the functions use. Their values are
             arguments of the compiled functions, so they may change between two
             calls.
-
-    Attributes:
-        num_compilations: Number of programs compiled so far.
+        programs: Set to which to add an entry for each compiled program.
     """
 
-    def __init__(self, model: keras.Model) -> None:
+    def __init__(
+        self, model: keras.Model, programs: set[tuple[Any, ...]]
+    ) -> None:
+        self._programs = programs
         self._variables = model.variables
         self._compiled: dict[Function, Any] = {}
-        self.num_compilations = 0
 
     def compute(
         self, function: Function, features: dict[str, Tensor]
@@ -47,7 +47,7 @@ class JaxForward:
         """
 
         def outputs(values: list[Tensor], inputs: dict[str, Tensor]) -> Tensor:
-            self.num_compilations += 1
+            self._programs.add((function, *jax_step.shapes_of(inputs)))
             mapping = zip(self._variables, values, strict=True)
             with keras.StatelessScope(state_mapping=mapping):
                 return function(inputs)

@@ -35,10 +35,7 @@ class JaxStep:
         optimizer: `AdamWOfSums`. It may hold other variables, too.
         settings: `TrainConfig`.
         seed: Integer. Seed of the run.
-
-    Attributes:
-        num_compilations: Number of shapes compiled so far. A shape counts again
-            for each number of blocks without adapters.
+        programs: Set to which to add an entry for each compiled program.
     """
 
     def __init__(
@@ -49,6 +46,7 @@ class JaxStep:
         optimizer: AdamWOfSums,
         settings: TrainConfig,
         seed: int,
+        programs: set[tuple[Any, ...]],
     ) -> None:
         self.model = model
         self.variables = variables
@@ -56,7 +54,7 @@ class JaxStep:
         self.clip_norm = settings.clip_norm
         self.parts = settings.accumulation_steps
         self.seed = seed
-        self.num_compilations = 0
+        self._programs = programs
         slots: list[Any] = optimizer.variables
         # The variables that a step changes, and all others.
         self.state = [*variables, *slots]
@@ -105,7 +103,8 @@ class JaxStep:
             features: See `run`.
             left_out: See `run`.
         """
-        self.num_compilations += 1
+        shapes = shapes_of(features)
+        self._programs.add(("training step", left_out, *shapes))
         count = len(self.variables)
         mapping = [
             *zip(self.state[count:], state[count:], strict=True),
@@ -190,6 +189,11 @@ class JaxStep:
 def inputs_of(features: dict[str, Tensor]) -> dict[str, Tensor]:
     """Returns the features of a batch that a model takes as inputs."""
     return {k: v for k, v in features.items() if k not in _NOT_INPUTS}
+
+
+def shapes_of(features: dict[str, Tensor]) -> tuple[str, ...]:
+    """Returns the name and the shape of each feature, as strings."""
+    return tuple(f"{k} {v.shape}" for k, v in sorted(features.items()))
 
 
 def _clipped(

@@ -71,13 +71,20 @@ class JaxTrainer:
         # `None` before `prepare_training`.
         self.optimizer: AdamWOfSums | Any = None
         self.step: JaxStep | Any = None
-        self._forward = JaxForward(model)
-
-    @property
-    def num_programs(self) -> int:
-        """Number of programs that were compiled so far."""
-        of_step = 0 if self.step is None else self.step.num_compilations
-        return of_step + self._forward.num_compilations
+        # Names and shapes of the programs that were compiled so far.
+        self.programs: set[tuple[Any, ...]] = set()
+        self._answers = functools.partial(model, training=False)
+        self._forward = JaxForward(model, self.programs)
+        advice = device_errors.memory_advice(
+            settings.batch_size,
+            settings.eval_batch_size,
+            settings.accumulation_steps,
+            settings.remat,
+            settings.precision,
+        )
+        self._explained = functools.partial(
+            device_errors.explained, advice, None, False
+        )
 
     def evaluate(self, examples: Examples) -> dict[str, float]:
         """Returns a dict of the metrics on all of `examples`."""
@@ -104,9 +111,6 @@ class JaxTrainer:
             rows[index] = row
         return rows
 
-    def _answers(self, inputs: dict[str, Tensor]) -> Tensor:
-        return self.model(inputs, training=False)
-
     def compute(
         self,
         function: Callable[[dict[str, Tensor]], Tensor],
@@ -128,7 +132,7 @@ class JaxTrainer:
         bar = progress_bar.progress_bar(
             len(plan), title, unit="batch", delay=progress_bar.DELAY
         )
-        with bar, device_errors.explained(self.settings, False):
+        with bar, self._explained():
             for _, batches in itertools.groupby(plan, key=_shape):
                 results = (
                     (features["indices"], forward(features))
@@ -183,7 +187,7 @@ class JaxTrainer:
         self.optimizer = optimizer
         self.step = JaxStep(
             *(self.model, self.strategy, self.variables, optimizer),
-            *(self.settings, self.seed),
+            *(self.settings, self.seed, self.programs),
         )
 
     def train_loops(
@@ -206,7 +210,7 @@ class JaxTrainer:
             left_out = num_left_out(
                 self.settings.adapter_drop, self.seed, loop[0].draw
             )
-            with device_errors.explained(self.settings, False):
+            with self._explained():
                 results = [
                     self.step.run(next(features[_shape(batch)]), left_out)
                     for batch in loop

@@ -197,8 +197,8 @@ class Loop:
         if self._loss_scale is not None:
             record["skipped_steps"] = self.progress.skipped_steps
             record["loss_scale"] = self._loss_scale.read()
-        if self.trainer.num_programs:
-            record["compiled_programs"] = self.trainer.num_programs
+        if self.trainer.programs:
+            record["compiled_programs"] = len(self.trainer.programs)
         self._log(record)
         self.bar.set_description(f"epoch {epoch + 1}, loss {mean:.3f}")
 
@@ -264,6 +264,6 @@ class Loop:
         summary["padding_share"] = round(padding, 4)
         if self._loss_scale is not None:
             summary["skipped_steps"] = self.progress.skipped_steps
-        if self.trainer.num_programs:
-            summary["compiled_programs"] = self.trainer.num_programs
+        if self.trainer.programs:
+            summary["compiled_programs"] = len(self.trainer.programs)
         return summary

@@ -60,9 +60,9 @@ class MultiTaskTrainer:
         }
 
     @property
-    def num_programs(self) -> int:
-        """Number of programs that XLA has compiled so far, of all tasks."""
-        return sum(one.num_programs for one in self.trainers.values())
+    def programs(self) -> list[Any]:
+        """The programs that were compiled so far, of all tasks."""
+        return [one for t in self.trainers.values() for one in t.programs]
 
     def plan(self, examples: Mixture, epoch: int) -> list[Batch]:
         """Returns the batches of one epoch, see `task_mixture.plan_mixture`."""

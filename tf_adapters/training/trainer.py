@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -78,6 +79,9 @@ class Trainer:
         self.optimizer: AdamWOfSums | Any = None
         self.step: TrainStep | Any = None
         self.compiler = Compiler(settings.jit_compile, strategy)
+        # Function of a batch's inputs that returns the outputs in evaluation.
+        self.answers = functools.partial(model, training=False)
+        self.programs = self.compiler.programs
         # Lengths of the batches that XLA compiles.
         self.compiled_lengths: tuple[int, ...] = ()
         if self.compiler.is_on:
@@ -88,11 +92,13 @@ class Trainer:
             strategy, self.inputs, self.compiler, settings.steps_per_loop
         )
         self._iterators = graphs.Iterators()
-
-    @property
-    def num_programs(self) -> int:
-        """Number of programs that XLA has compiled so far."""
-        return len(self.compiler.programs)
+        self._memory_advice = device_errors.memory_advice(
+            settings.batch_size,
+            settings.eval_batch_size,
+            settings.accumulation_steps,
+            settings.remat,
+            settings.precision,
+        )
 
     def evaluate(self, examples: Examples) -> dict[str, float]:
         """Returns a dict of the metrics on all of `examples`."""
@@ -162,10 +168,6 @@ class Trainer:
         )
         return self._in_few_shapes(plan, size, examples)
 
-    def answers(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-        """Returns the model's outputs for a batch, in evaluation mode."""
-        return self.model(inputs, training=False)
-
     def plan(self, examples: Examples, epoch: int) -> list[Batch]:
         """Returns the batches of one epoch; see `batch_plan.plan_training`."""
         self._check_replicas(examples)
@@ -183,7 +185,9 @@ class Trainer:
 
     def _explained(self) -> contextlib.AbstractContextManager[None]:
         compiles = self.compiler.is_on or distribution.is_tpu(self.strategy)
-        return device_errors.explained(self.settings, compiles)
+        return device_errors.explained(
+            self._memory_advice, self.settings.deterministic, compiles
+        )
 
     def _in_few_shapes(
         self, plan: list[Batch], batch_size: int, examples: Examples

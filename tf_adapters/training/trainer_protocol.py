@@ -1,5 +1,6 @@
 """The interface between the training loop and its trainers."""
 
+from collections.abc import Collection
 from collections.abc import Hashable
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -30,8 +31,8 @@ class TrainerProtocol(Protocol):
         names: The names of these variables.
         optimizer: `AdamWOfSums`, after `prepare_training` was called. If it has
             a `loss_scale`, steps with norms that are not finite are skipped.
-        num_programs: Number of programs that were compiled so far for fixed
-            shapes of batches, 0 if none are.
+        programs: Names and shapes of the programs that were compiled so far
+            for fixed shapes of batches; empty if none are.
     """
 
     model: Any
@@ -43,7 +44,7 @@ class TrainerProtocol(Protocol):
     optimizer: "AdamWOfSums | Any"
 
     @property
-    def num_programs(self) -> int: ...
+    def programs(self) -> Collection[Any]: ...
 
     def plan(self, examples: Any, epoch: int) -> "list[Batch]":
         """Returns the list of `Batch` of one epoch."""

@@ -10,8 +10,8 @@ INSTALL := $(VENV)/bin/pip --disable-pip-version-check --quiet install --no-comp
 RUNS := runs
 DATA_DIR ?= data
 
-.PHONY: demo test test-fast test-all lint docs mutants bench lock \
-  install-locked release
+.PHONY: demo test test-fast test-all lint docs mutants fuzz soak hostile bench \
+  lock install-locked release
 
 $(VENV)/.installed: requirements.txt
 	$(PYTHON) -m venv $(VENV)
@@ -62,6 +62,19 @@ docs: $(VENV)/.installed-dev
 # Do the tests find faults? See docs/testing.md.
 mutants: $(VENV)/.installed-dev
 	$(RUN) tests/mutants/run.py
+
+# Damaged files for every reader, for 20 minutes. See docs/reliability.md.
+fuzz: $(VENV)/.installed-dev
+	$(RUN) -m tests.fuzz.run --write
+
+# N short runs, killed and damaged; the same command goes on where it stopped.
+N ?= 500
+soak: $(VENV)/.installed-dev
+	$(RUN) -m tests.soak.run --trials=$(N) --write
+
+# Requests with wrong lengths, types and bytes, for every kind of output.
+hostile: $(VENV)/.installed-dev
+	$(RUN) -m tests.served.run --write
 
 # Against the `adapters` library; see benchmarks/peers/README.md.
 bench: $(VENV)/.installed

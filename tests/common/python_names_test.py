@@ -68,6 +68,8 @@ def test_a_setting_that_is_not_there(guess, message):
             "^`units` of Pfeiffer must be an integer. Received: 1.5",
         ),
         (lambda: methods.Houlsby(units="64"), "an integer. Received: '64'"),
+        (lambda: methods.LoRA(rank=10**400), "an integer below 2..63. Rec"),
+        (lambda: methods.LoRA(alpha=10**400), "finite number below 2..63. R"),
         (lambda: methods.LoRA(rank=True), "an integer. Received: True"),
         (
             lambda: methods.LoRA(alpha=float("nan")),

@@ -54,6 +54,7 @@ _MERGES = "a: &a {x: 1}\n" + "".join(
         ("a: 0x_", "not YAML that can be read"),
         ("a: 2001-99-99", "not YAML that can be read"),
         ("a: " + "9" * 5000, "not YAML that can be read"),
+        (r'a: ["\ud800"]', "'.ud800' is half a character"),
         ("&a [*a]", "refers to a value that contains it"),
         (_BILLIONS, "more than 100,000 values"),
         (_MERGES, "more than 100,000 values"),

@@ -4,6 +4,7 @@ Nothing is allocated in a size that a file claims, which can be terabytes.
 """
 
 import json
+import os
 import shutil
 
 import keras_hub
@@ -138,6 +139,40 @@ def test_a_file_is_refused(copy, name, file, content):
     folder = copy(name)
     (folder / file).write_bytes(content)
     _refused(folder, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        *(("bert", file) for file in ("vocab.txt", "tokenizer_config.json")),
+        ("preset", "assets/tokenizer/vocabulary.txt"),
+        ("preset", "model.weights.h5"),
+    ],
+)
+def test_a_pipe_is_not_opened(copy, name, file):
+    folder = copy(name)
+    (folder / file).unlink()
+    os.mkfifo(folder / file)
+    _refused(folder, f"{file}` cannot be read: it is not a file")
+
+
+@pytest.mark.parametrize("name", ["xlm_roberta", "deberta", "albert"])
+@pytest.mark.parametrize("piece", [b"\0", b"\xff"])
+def test_a_piece_is_text_without_nul(copy, name, piece):
+    folder = copy(name)
+    (path,) = folder.glob("*.model")
+    content = path.read_bytes()
+    before = b"\n\x08\n\x01" + b"e\x15"
+    assert before in content
+    path.write_bytes(content.replace(before, before[:4] + piece + b"\x15"))
+    _refused(folder, "is damaged: a piece (has a NUL|is not UTF-8)")
+
+
+def test_a_vocabulary_has_a_limited_size(copy):
+    folder = copy("bert")
+    with (folder / "vocab.txt").open("ab") as file:
+        file.truncate(1 << 40)
+    _refused(folder, "vocab.txt` cannot be read: it is larger than")
 
 
 def test_a_vocabulary_is_no_larger_than_its_encoder(copy):

@@ -1,11 +1,11 @@
 """Damaged folders of other libraries are read or refused, 1,000 of them."""
 
-import json
 import random
 import shutil
 
 import pytest
 
+from tests.fuzz import damaging
 from tests.interop import folders
 from tests.interop.torch_files import write_torch_file
 from tf_adapters.common.errors import UserError
@@ -16,50 +16,6 @@ from tf_adapters.models import adapter_reading
 
 pytestmark = pytest.mark.integration
 SOURCES = [c for c in folders.CASES if "/bert" in c]
-_VALUES = [None, True, -1, 0, 3.5, 1e300, "", "a.b", "../x", [], [[]], {}]
-_VALUES += [
-    "(",
-    ["a", 1],
-    {"a": {"b": []}},
-    "9" * 400,
-    float("nan"),
-    [None] * 3,
-]
-
-
-def _nodes(value):
-    """Yields every container and key in a parsed JSON file."""
-    items = []
-    if isinstance(value, dict):
-        items = list(value.items())
-    elif isinstance(value, list):
-        items = list(enumerate(value))
-    for key, inner in items:
-        yield value, key
-        yield from _nodes(inner)
-
-
-def _damage_json(path, chance):
-    config = json.loads(path.read_text())
-    place, key = chance.choice(list(_nodes(config)))
-    if chance.random() < 0.2:
-        del place[key]
-    else:
-        place[key] = chance.choice(_VALUES)
-    path.write_text(json.dumps(config))
-
-
-def _damage_bytes(path, chance):
-    content = bytearray(path.read_bytes())
-    if chance.random() < 0.3:
-        del content[chance.randrange(len(content)) :]
-    # The names, shapes and places stand at the beginning.
-    for _ in range(chance.randrange(4)):
-        if content:
-            content[chance.randrange(min(len(content), 600))] = chance.choice(
-                [chance.randrange(256), 0, 255, ord("9"), ord('"')]
-            )
-    path.write_bytes(content)
 
 
 def _as_torch(path):
@@ -74,14 +30,8 @@ def _damage(folder, chance):
     if chance.random() < 0.3:
         for path in folder.rglob("*.safetensors"):
             _as_torch(path)
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    path = chance.choice(files)
-    if chance.random() < 0.05:
-        path.unlink()
-    elif path.suffix == ".json" and chance.random() < 0.8:
-        _damage_json(path, chance)
-    else:
-        _damage_bytes(path, chance)
+    for damage in damaging.draw(folder, chance):
+        damage.apply(folder)
 
 
 def test_a_damaged_folder_is_read_or_refused(tmp_path):

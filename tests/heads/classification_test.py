@@ -136,7 +136,10 @@ def test_balanced_weights_are_scikit_learns():
         head.for_rows(rows[:4])
 
 
-@pytest.mark.parametrize("weights", ["even", (1.0, 2.0), (1.0, 0.0, 2.0)])
+@pytest.mark.parametrize(
+    "weights",
+    ["even", None, 2.0, (1.0, 2.0), (1.0, 0.0, 2.0), (1.0, 10**400, 2.0)],
+)
 def test_weights_that_are_none_are_refused(weights):
     with pytest.raises(ValueError, match="class_weights"):
         heads.Classification(LABELS, class_weights=weights)

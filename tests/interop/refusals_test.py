@@ -169,6 +169,11 @@ CASES = {
         _set("config.head_type", "dependency_parsing", "head_config.json"),
         "with_head=False",
     ),
+    "more classes than memory": (
+        PFEIFFER,
+        _set("config.num_labels", 2**40, "head_config.json"),
+        "must be an integer from 0 to 1,000,000",
+    ),
     "labels with a gap": (
         PFEIFFER,
         _set("config.label2id", {"a": 0, "b": 1, "c": 3}, "head_config.json"),

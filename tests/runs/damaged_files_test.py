@@ -18,7 +18,9 @@ from tf_adapters.common.settings_text import load_setting
 from tf_adapters.config import resolve
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
+from tf_adapters.runs import run_files
 from tf_adapters.runs import run_folder
+from tf_adapters.runs import run_log
 
 RESULT = {
     "task": "rte",
@@ -124,6 +126,13 @@ def test_a_run_does_not_go_on_with_a_damaged_log(tmp_path, line):
         run_folder.RunFolder(tmp_path, config, {})
     assert len(str(info.value).replace(str(log), "")) < 400
     assert log.read_bytes() == line
+
+
+def test_a_loss_that_tensorboard_cannot_store_is_infinite_there(tmp_path):
+    log = run_log.RunLog(tmp_path)
+    log.append({"step": 1, "loss": 5e299})
+    (line,) = run_files.read_records(tmp_path / "metrics.jsonl")
+    assert line["loss"] == 5e299
 
 
 def _write(folder, head="classification", **rows):

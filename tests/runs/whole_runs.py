@@ -36,7 +36,7 @@ _CHECKED = ("validation", "best_step", "mean_metric", "steps", "examples")
 def left(folder):
     """Returns what must be equal: weights, log, events, predictions, result.
 
-    The weights are those of the adapter, and under `20/` of the snapshot.
+    The weights are those of the adapter, and of each snapshot under its step.
     """
     records = [
         json.loads(line)
@@ -50,9 +50,13 @@ def left(folder):
     ]
     result = json.loads((folder / "result.json").read_text())
     weights = load_file(folder / "adapter" / "adapter.safetensors")
-    snapshot = load_file(folder / "snapshots/20/adapter.safetensors")
+    snapshots = {
+        f"{path.parent.name}/{name}": tensor
+        for path in (folder / "snapshots").glob("*/adapter.safetensors")
+        for name, tensor in load_file(path).items()
+    }
     return (
-        {**weights, **{f"20/{name}": v for name, v in snapshot.items()}},
+        {**weights, **snapshots},
         [
             {k: v for k, v in record.items() if k not in _OF_PROCESS}
             for record in records
@@ -62,7 +66,7 @@ def left(folder):
             (path.name, path.read_bytes())
             for path in sorted((folder / "predictions").iterdir())
         ],
-        {key: result[key] for key in (*_CHECKED, "test", "padding_share")},
+        {key: result.get(key) for key in (*_CHECKED, "test", "padding_share")},
     )
 
 

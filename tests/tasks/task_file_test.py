@@ -89,6 +89,7 @@ def test_a_regression_of_ones_own(folder):
         ("macro_f1", "macrof1", "Did you mean `macro_f1`"),
         ("validation:", "valid:", "`valid`. Did you mean `validation`"),
         ("dev.jsonl", "gone.jsonl", "does not exist. Looked for: .*gone"),
+        ("data/dev.jsonl", r'"a\0b"', "the path of a file, which has no NUL"),
         ("[macro_f1, accuracy]", "{a: b}", "`metrics` must be a list"),
         ("name: tickets", "head: clasification\nname: t", "Did you mean"),
         ("name: tickets", "label_range: [1, 0]\nname: t", "two numbers"),

@@ -17,6 +17,7 @@ from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import some
 from tf_adapters.common.moved_folders import resolve_paths
 from tf_adapters.common.text_files import parse_json
+from tf_adapters.common.text_files import read_text
 
 if TYPE_CHECKING:
     import keras
@@ -97,7 +98,7 @@ def read_adapter_config(
     try:
         config = parsed
         if parsed is None:
-            config = parse_json(path.read_text(encoding="utf-8"))
+            config = parse_json(read_text(path))
         version = check_config(config, FORMAT_VERSION)
     except ValueError as error:
         raise AdapterError(
@@ -159,6 +160,8 @@ def read_tensors(path: str | Path) -> dict[str, np.ndarray]:
         AdapterError: If the file is missing or damaged.
     """
     try:
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise OSError("it is not a file")  # Opening a pipe may block.
         return safetensors.numpy.load_file(path)
     except FileNotFoundError as error:
         raise AdapterError(

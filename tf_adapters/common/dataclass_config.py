@@ -17,6 +17,7 @@ from typing import Any
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 
 if TYPE_CHECKING:
@@ -126,15 +127,20 @@ def check_values(instance: "DataclassInstance") -> None:
         is_none = value is None and types.NoneType in accepted
         if kind is None or is_none or _KINDS[kind](value):
             continue
+        is_large = isinstance(value, int) and abs(value) >= 2**63
+        bound = " below 2**63" if is_large else ""
         raise UserError(
             f"`{field.name}` of {type(instance).__name__} must be "
-            f"{_IN_WORDS[kind]}. Received: {value!r:.100}"
+            f"{_IN_WORDS[kind]}{bound}. Received: {cut(repr(value))}"
         )
 
 
 def _is_number(value: Any, kind: type[numbers.Real]) -> bool:
-    is_number = isinstance(value, kind) and not isinstance(value, bool)
-    return is_number and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, kind):
+        return False
+    # `isfinite` fails for integers that no float can hold.
+    is_integer = isinstance(value, numbers.Integral)
+    return abs(value) < 2**63 if is_integer else math.isfinite(value)
 
 
 # Dict from a type to a function that says whether a value has the type. For a

@@ -7,6 +7,7 @@ expand to billions of values.
 
 import itertools
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ _MAX_YAML_NODES = 100_000
 _MAX_YAML_DEPTH = 100
 
 
-def read_file(path: str | Path, largest: int = _LARGEST_FILE) -> bytes:
+def read_file(
+    path: str | os.PathLike[str], largest: int = _LARGEST_FILE
+) -> bytes:
     """Returns the content of a file as bytes.
 
     Args:
@@ -35,28 +38,54 @@ def read_file(path: str | Path, largest: int = _LARGEST_FILE) -> bytes:
         UserError: If the path is a folder or a pipe, or if the file is too
             large or cannot be read. The message does not include the path.
     """
-    path = Path(path)
     try:
-        if path.exists() and not path.is_file():
-            # Opening a pipe can block forever.
-            raise UserError("it is not a file")
-        if path.stat().st_size > largest:
-            raise UserError(f"it is larger than {largest:,} bytes")
-        return path.read_bytes()
+        check_file(path, largest)
+        return Path(path).read_bytes()
     except OSError as error:
         raise UserError(error.strerror) from error
+
+
+def check_file(
+    path: str | os.PathLike[str], largest: int = _LARGEST_FILE
+) -> None:
+    """Checks that a path is a file, if it exists, and is not too large.
+
+    Opening a pipe can block forever, and a device can have no end.
+
+    Args:
+        path: Path of the file.
+        largest: Maximum size in bytes. Defaults to 256 MiB.
+
+    Raises:
+        UserError: If the path is a folder, a pipe or a device, or if the file
+            is too large. The message does not include the path.
+    """
+    path = Path(path)
+    if path.exists() and not path.is_file():
+        raise UserError("it is not a file")
+    if path.exists() and path.stat().st_size > largest:
+        raise UserError(f"it is larger than {largest:,} bytes")
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Returns the content of a text file in UTF-8.
+
+    Raises:
+        UserError: See `read_file`; also if the content is not UTF-8.
+    """
+    try:
+        return read_file(path).decode()
+    except UnicodeDecodeError as error:
+        raise UserError(f"not UTF-8 at byte {error.start + 1}") from error
 
 
 def read_json(path: str | Path) -> Any:
     """Returns the value in a JSON file.
 
     Raises:
-        UserError: See `read_file` and `parse_json`.
+        UserError: See `read_text` and `parse_json`.
     """
-    try:
-        return parse_json(read_file(path).decode())
-    except UnicodeDecodeError as error:
-        raise UserError(f"not UTF-8 at byte {error.start + 1}") from error
+    return parse_json(read_text(path))
 
 
 def parse_json(text: str) -> Any:
@@ -78,10 +107,7 @@ def parse_json(text: str) -> Any:
             f"not JSON: {error.msg} at {where}column {error.colno}"
         ) from error
     except UnicodeEncodeError as error:
-        half = ascii(error.object[error.start])
-        raise UserError(
-            f"not JSON of Unicode text: {half} is half a character"
-        ) from error
+        raise UserError(f"not JSON of Unicode text: {_half(error)}") from error
     except RecursionError as error:
         raise UserError("not JSON that can be read: nested too deeply") from (
             error
@@ -91,12 +117,17 @@ def parse_json(text: str) -> Any:
     return value
 
 
+def _half(error: UnicodeEncodeError) -> str:
+    """Describes the half of a surrogate pair that could not be encoded."""
+    return f"{ascii(error.object[error.start])} is half a character"
+
+
 def parse_yaml(text: str) -> Any:
     """Parses a YAML string and returns its value.
 
     Raises:
         UserError: If the text is not YAML, is nested too deeply or too large,
-            or has values that cannot be read.
+            or has values that cannot be read or are not valid Unicode.
     """
     loader = None
     try:
@@ -107,6 +138,8 @@ def parse_yaml(text: str) -> Any:
         return None if node is None else loader.construct_document(node)
     except yaml.YAMLError as error:
         raise UserError(f"not valid YAML: {_cut(error)}") from error
+    except UnicodeEncodeError as error:
+        raise UserError(f"not YAML of Unicode text: {_half(error)}") from error
     except RecursionError as error:
         raise UserError("not YAML that can be read: nested too deeply") from (
             error
@@ -139,6 +172,8 @@ def _unfolded_size(
 ) -> int:
     """Counts a YAML node and all nodes within it, with aliases expanded.
 
+    Also encodes each string, because YAML, too, allows half a surrogate pair.
+
     Args:
         node: PyYAML node.
         sizes: Dict from the id of each visited node to its count, or to `None`
@@ -147,6 +182,7 @@ def _unfolded_size(
 
     Raises:
         UserError: If there are too many nodes, or a node contains itself.
+        UnicodeEncodeError: If a string is not valid Unicode.
         RecursionError: If nodes are nested more deeply than `_MAX_YAML_DEPTH`,
             regardless of Python's recursion limit.
     """
@@ -157,6 +193,8 @@ def _unfolded_size(
         if size is None:
             raise UserError("an alias refers to a value that contains it")
         return size
+    if isinstance(node, yaml.ScalarNode):
+        node.value.encode()
     sizes[id(node)] = None
     parts = node.value if isinstance(node, yaml.CollectionNode) else []
     if isinstance(node, yaml.MappingNode):

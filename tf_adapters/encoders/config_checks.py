@@ -5,19 +5,23 @@ terabytes of memory.
 """
 
 import math
+import os
 import pathlib
 from typing import Any
 
+from tf_adapters.common import text_files
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
-from tf_adapters.common.text_files import parse_json
 
 # Twice the depth of the deepest encoder of these families.
 _MAX_LAYERS = 100
 # A configuration may describe at most this many more weights than its weights
 # files have bytes. Exact shapes are compared when each tensor is read.
 _SPARE_WEIGHTS = 10_000_000
+# Largest size in bytes of files with settings, vocabularies and weights.
+_ENDINGS = dict.fromkeys((".json", ".txt", ".model", ".spm"), 1 << 28)
+_ENDINGS[".h5"] = 1 << 40
 
 
 def read_json(path: str | pathlib.Path) -> dict[str, Any]:
@@ -26,16 +30,18 @@ def read_json(path: str | pathlib.Path) -> dict[str, Any]:
     Raises:
         UserError: If the content is not an object, or the file cannot be read.
     """
-    try:
-        found = parse_json(pathlib.Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
+    if not os.path.exists(path):
         raise UserError(
             f"`{path}` is missing. An encoder's folder holds `config.json`, "
             "`model.safetensors` and the files of its vocabulary."
-        ) from error
-    except OSError as error:
-        raise UserError(f"`{path}` cannot be read: {error.strerror}") from error
-    except ValueError as error:
+        )
+    try:
+        text = text_files.read_text(path)
+    except UserError as error:
+        raise UserError(f"`{path}` cannot be read: {error}") from error
+    try:
+        found = text_files.parse_json(text)
+    except UserError as error:
         raise UserError(f"`{path}` is not valid JSON: {cut(error)}") from error
     if not isinstance(found, dict):
         raise UserError(
@@ -43,6 +49,25 @@ def read_json(path: str | pathlib.Path) -> dict[str, Any]:
             f"{type(found).__name__}"
         )
     return found
+
+
+def check_files(folder: str | pathlib.Path) -> None:
+    """Checks an encoder's files before other libraries open them.
+
+    Args:
+        folder: Path of the encoder's folder.
+
+    Raises:
+        UserError: If a file is a pipe or a device, or has more than 256 MiB
+            and does not hold weights. The message names the file.
+    """
+    for path in sorted(pathlib.Path(folder).rglob("*")):
+        if path.suffix not in _ENDINGS or path.is_dir():
+            continue
+        try:
+            text_files.check_file(path, _ENDINGS[path.suffix])
+        except UserError as error:
+            raise UserError(f"`{path}` cannot be read: {error}.") from error
 
 
 def check_sizes(

@@ -7,13 +7,17 @@ import safetensors
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
-from tf_adapters.common.text_files import parse_json
+from tf_adapters.common.text_files import check_file
+from tf_adapters.common.text_files import read_json
+
+# In bytes.
+_LARGEST_FILE = 1 << 40
 
 
 def _names_in_index(path: pathlib.Path) -> list[str]:
     """Returns the file names in a `model.safetensors.index.json`, sorted."""
     try:
-        files = parse_json(path.read_text(encoding="utf-8"))["weight_map"]
+        files = read_json(path)["weight_map"]
         names = sorted(set(files.values()))
         # Files outside of the folder are not part of the checkpoint.
         climbing = [n for n in names if pathlib.PurePath(n).name != n]
@@ -110,8 +114,9 @@ class HuggingFaceCheckpoint:
 
     def _open(self, path: pathlib.Path) -> safetensors.safe_open:
         try:
+            check_file(path, _LARGEST_FILE)
             return safetensors.safe_open(path, framework="numpy")
-        except (OSError, safetensors.SafetensorError) as error:
+        except (OSError, UserError, safetensors.SafetensorError) as error:
             raise UserError(
                 f"`{path}` cannot be read ({cut(error)}). The file is damaged "
                 "or incomplete: download it again."

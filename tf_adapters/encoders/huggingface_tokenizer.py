@@ -21,6 +21,7 @@ from tf_adapters.common.errors import shown
 from tf_adapters.common.extras import has_tensorflow_text
 from tf_adapters.encoders import config_checks
 from tf_adapters.encoders import graph_tokenizers
+from tf_adapters.encoders.sentence_piece_checks import check_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,6 +60,7 @@ def load_huggingface_tokenizer(
     folder = pathlib.Path(folder)
     config = config_checks.read_json(folder / "config.json")
     model_type = config.get("model_type")
+    config_checks.check_files(folder)
     try:
         return _load(folder, model_type)
     except UserError:
@@ -79,6 +81,7 @@ def _load(
         return HuggingFaceTokenizer(folder)
     if model_type in ("roberta", "xlm-roberta"):
         if (folder / "sentencepiece.bpe.model").is_file():
+            check_model(folder / "sentencepiece.bpe.model")
             return keras_hub.models.XLMRobertaTokenizer(
                 proto=str(folder / "sentencepiece.bpe.model"),
                 _allow_python_workflow=False,

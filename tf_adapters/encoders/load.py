@@ -125,6 +125,7 @@ def _load(
         load_tokenizer = huggingface_tokenizer.load_huggingface_tokenizer
     else:
         if is_folder:
+            config_checks.check_files(source)
             names = [cls.__name__ for cls in FAMILIES]
             preset_checks.check_backbone(source, names)
         load = keras_hub.models.Backbone.from_preset

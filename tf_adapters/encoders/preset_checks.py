@@ -12,6 +12,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.encoders import config_checks
+from tf_adapters.encoders.sentence_piece_checks import check_model
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -84,14 +85,18 @@ def check_finite(
 
 
 def check_tokenizer(folder: str | pathlib.Path) -> None:
-    """Checks that the tokenizer in a folder does not pad texts itself.
+    """Checks a tokenizer's pieces, and that it does not pad texts itself.
 
     If the folder has no tokenizer, KerasHub raises its own error later.
 
     Raises:
-        UserError: If `sequence_length` is set, or `tokenizer.json` is damaged.
+        UserError: If `sequence_length` is set, or `tokenizer.json` or a
+            SentencePiece model is damaged.
     """
     path = pathlib.Path(folder) / "tokenizer.json"
+    pieces = path.parent / "assets" / "tokenizer" / "vocabulary.spm"
+    if pieces.exists():
+        check_model(pieces)
     if not path.exists():
         return
     length = _config(config_checks.read_json(path), path).get("sequence_length")

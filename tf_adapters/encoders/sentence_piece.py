@@ -8,6 +8,7 @@ import keras_hub
 from tf_adapters.common.errors import UserError
 from tf_adapters.encoders.albert_tokenizer import AlbertTokenizer
 from tf_adapters.encoders.deberta_tokenizer import DebertaTokenizer
+from tf_adapters.encoders.sentence_piece_checks import check_model
 
 
 def load(
@@ -20,10 +21,12 @@ def load(
         options: Content of `tokenizer_config.json`, a dict.
 
     Raises:
-        UserError: If an option is not supported in a graph.
+        UserError: If the model is damaged, or an option is not supported in a
+            graph.
     """
     # Pass bytes instead of a path, since Keras would refuse a saved file that
     # contains a path as unsafe.
+    check_model(path)
     proto = path.read_bytes()
     if path.name == "spm.model":
         _check_deberta(options, path)

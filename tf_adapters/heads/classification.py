@@ -4,6 +4,7 @@ from collections.abc import Iterable
 import dataclasses
 import math
 import numbers
+import sys
 import typing
 from typing import TYPE_CHECKING
 from typing import Any
@@ -138,7 +139,8 @@ class Classification(TextHead):
                 f"Received: {cut(share)}"
             )
         weights = self.class_weights
-        weights = (weights,) if isinstance(weights, str) else tuple(weights)
+        is_single = isinstance(weights, str | numbers.Number | None)
+        weights = (weights,) if is_single else tuple(weights)
         object.__setattr__(self, "class_weights", weights)
         if weights not in ((), ("balanced",)):
             self._check_weights()
@@ -160,7 +162,7 @@ class Classification(TextHead):
     def _check_weights(self) -> None:
         weights = self.class_weights
         are_numbers = all(
-            isinstance(w, numbers.Real) and 0 < float(w) < math.inf
+            isinstance(w, numbers.Real) and 0 < w <= sys.float_info.max
             for w in weights
         )
         if len(weights) != len(self.labels) or not are_numbers:

@@ -8,6 +8,7 @@ from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.text_files import parse_json
+from tf_adapters.common.text_files import read_text
 
 SETUP_FILE = "adapter_setup.json"
 FORMATS = ("adapterhub", "peft")
@@ -21,8 +22,8 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
         AdapterError: If the file is missing, damaged, or not a JSON object.
     """
     try:
-        config = parse_json(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        config = parse_json(read_text(path))
+    except ValueError as error:
         raise AdapterError(f"{path} cannot be read: {cut(error)}") from error
     if not isinstance(config, dict):
         raise AdapterError(f"{path} is damaged: it is not a JSON object.")

@@ -13,6 +13,7 @@ from typing import Any
 
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def _by_name(names: str, values: Any) -> dict[str, Any]:
 
 def _no_method(source: str | Path, keys: str, *values: Any) -> AdapterError:
     pairs = zip(keys.split(), values, strict=True)
-    found = ", ".join(f"`{key}: {shown(value)}`" for key, value in pairs)
+    found = ", ".join(f"`{cut(key)}: {shown(value)}`" for key, value in pairs)
     return AdapterError(
         f"{source} has {found}, which tf_adapters has no method for."
     )

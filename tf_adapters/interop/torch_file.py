@@ -17,6 +17,8 @@ import ml_dtypes
 import numpy as np
 
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.text_files import check_file
 from tf_adapters.interop import torch_pickle
 
 _DTYPES = {
@@ -30,6 +32,8 @@ _DTYPES = {
 # Tied weights are one storage with two names, so the tensors together can be
 # twice as large as the stored numbers.
 _MAX_COPIES = 2
+# In bytes.
+_LARGEST_FILE = 1 << 40
 
 
 def read_torch_file(path: Path) -> dict[str, np.ndarray]:
@@ -43,6 +47,7 @@ def read_torch_file(path: Path) -> dict[str, np.ndarray]:
             or has anything but named tensors.
     """
     try:
+        check_file(path, _LARGEST_FILE)
         with zipfile.ZipFile(path) as archive:
             return _read(archive)
     except FileNotFoundError as error:
@@ -52,7 +57,7 @@ def read_torch_file(path: Path) -> dict[str, np.ndarray]:
             f"{path} is damaged, or in PyTorch's format from before 1.6. Load "
             "it with PyTorch and save it again, best as safetensors."
         ) from error
-    except torch_pickle.PickleError as error:
+    except (UserError, torch_pickle.PickleError) as error:
         raise AdapterError(f"{path} cannot be read: {error}.") from error
     # A damaged archive can raise nearly any error. Its message is left out, as
     # it can quote the file.

@@ -12,6 +12,7 @@ from typing import Any
 from tf_adapters.common import dataclass_config
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.common.text_files import read_json
 from tf_adapters.common.text_files import replace_text
@@ -73,7 +74,7 @@ class SearchFolder:
         """
         ours = _plain_settings(config, methods, fingerprint)
         path = self.folder / SETTINGS
-        theirs = read_json(path) if path.exists() else ours
+        theirs = _read_mapping(path) if path.exists() else ours
         lines = [
             f"  {key}: {shown(theirs.get(key))} there, {shown(ours[key])} now"
             for key in ours
@@ -118,8 +119,11 @@ class SearchFolder:
         path = self.of_trial(number) / _STATE
         if not path.exists():
             return None, 0
-        state = read_json(path)
-        return state["settings"], state["starts"]
+        state = _read_mapping(path)
+        settings, starts = state.get("settings"), state.get("starts")
+        if not isinstance(settings, dict) or type(starts) is not int:
+            raise _damaged(path, "expected `settings` and `starts`")
+        return settings, starts
 
     def write_trial(
         self, number: int, layer: dict[str, Any], starts: Any
@@ -144,6 +148,24 @@ class SearchFolder:
         """Writes `values`, which describe the best trial, to `best.json`."""
         text = json.dumps(values, indent=2) + "\n"
         replace_text(self.folder / BEST, text)
+
+
+def _read_mapping(path: Path) -> dict[str, Any]:
+    """Returns the dict in a JSON file of a search."""
+    try:
+        content = read_json(path)
+    except UserError as error:
+        raise _damaged(path, error) from error
+    if not isinstance(content, dict):
+        raise _damaged(path, "expected a mapping")
+    return content
+
+
+def _damaged(path: Path, reason: object) -> ConfigError:
+    return ConfigError(
+        f"{path} is damaged: {reason}. Copy it again from where the search "
+        "ran, or give --overwrite to begin again."
+    )
 
 
 def _plain_settings(

@@ -8,6 +8,7 @@ from typing import TypeVar
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.common.registry import Registry
 from tf_adapters.methods.method import Method
 
@@ -83,6 +84,11 @@ def from_config(config: dict[str, Any]) -> Method:
         UserError: If the name or a hyper-parameter is unknown, or if a value
             has the wrong type.
     """
+    if not isinstance(config, dict):
+        raise UserError(
+            "A method's configuration must be a mapping. Received: "
+            f"{shown(config)}"
+        )
     options = dict(config)
     name = options.pop("name", None)
     check_known("method", name, METHODS)

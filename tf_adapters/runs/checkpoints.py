@@ -22,10 +22,13 @@ import safetensors.numpy
 
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.text_files import check_file
 from tf_adapters.common.text_files import read_file
 from tf_adapters.common.text_files import read_json
 
 _KEPT = 2
+# In bytes. A run that trains the whole encoder stores gigabytes.
+_LARGEST = 1 << 40
 _TENSORS = "tensors.safetensors"
 _STATE = "state.json"
 _KEYS, _OWN_HASH = {"step", "sha256", "state"}, "state_sha256"
@@ -158,8 +161,8 @@ def newest_checkpoint(
 def _read(path: Path, needs: Any) -> "Checkpoint":
     state = read_json(path / _STATE)
     _check_state(state, int(path.name), needs)
-    # The checkpoint of a run that trains the whole encoder takes gigabytes.
-    content = read_file(path / _TENSORS, largest=1 << 40)
+    _check_tensors(path / _TENSORS)
+    content = read_file(path / _TENSORS, _LARGEST)
     if hashlib.sha256(content).hexdigest() != state["sha256"]:
         raise UserError(f"{_TENSORS} has changed since it was written")
     try:
@@ -167,6 +170,19 @@ def _read(path: Path, needs: Any) -> "Checkpoint":
     except safetensors.SafetensorError as error:
         raise UserError(str(error)) from error
     return Checkpoint(state["step"], tensors, state["state"])
+
+
+def _check_tensors(path: Path) -> None:
+    """Raises an error if a file of tensors has another size than its header.
+
+    Otherwise a damaged file could be larger than the memory.
+    """
+    check_file(path, _LARGEST)
+    try:
+        with safetensors.safe_open(path, "numpy"):
+            pass
+    except safetensors.SafetensorError as error:
+        raise UserError(str(error)) from error
 
 
 def _check_state(state: dict[str, Any], step: int, needs: Any) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import time
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tf_adapters.common import own_files
@@ -59,7 +60,7 @@ class RunLog:
     def _write_events(self, record: dict[str, Any]) -> None:
         with self._events.as_default(step=record["step"]):
             for name, value in _numbers(record):
-                tf.summary.scalar(name, value)
+                tf.summary.scalar(name, _as_float32(value))
         self._events.flush()
 
 
@@ -78,6 +79,12 @@ def _read(path: Path, kept: Any) -> list[Any]:
             "start again."
         ) from error
     return records
+
+
+def _as_float32(value: float) -> np.ndarray:
+    """Returns a number as TensorBoard stores it; large numbers are infinite."""
+    with np.errstate(over="ignore"):
+        return np.array(value, "float32")
 
 
 def _numbers(record: dict[str, Any], prefix: str = "") -> Iterator[Any]:

@@ -20,6 +20,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.common.text_files import parse_yaml
+from tf_adapters.common.text_files import read_text
 from tf_adapters.tasks.output_kinds import HINT
 from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.tasks.task import Task
@@ -99,15 +100,15 @@ def load_task_file(path: str | Path, check_files: bool = True) -> Task:
 
 def _read_yaml(path: Path) -> dict[Any, Any]:
     try:
-        entries = parse_yaml(path.read_text(encoding="utf-8"))
-    except OSError as error:
+        text = read_text(path)
+    except UserError as error:
         raise UserError(
-            f"Cannot read the task file `{cut(path)}`: {error.strerror}."
+            f"Cannot read the task file `{cut(path)}`: {error}."
         ) from error
-    except ValueError as error:
-        raise UserError(
-            f"Task file `{path}` is not YAML in UTF-8: {error}"
-        ) from error
+    try:
+        entries = parse_yaml(text)
+    except UserError as error:
+        raise UserError(f"Task file `{path}` is not YAML: {error}") from error
     if not isinstance(entries, dict):
         raise UserError(
             f"Task file `{path}` must hold keys and values. Received: "
@@ -192,11 +193,19 @@ def _absolute_files(path: Path, files: object) -> dict[str, str]:
         )
     _check_keys(path, "split", files, _SPLITS, ("train", "validation"))
     return {
-        split: str(
-            (path.parent / _string(path, f"files.{split}", file)).resolve()
-        )
+        split: _absolute_file(path, f"files.{split}", file)
         for split, file in files.items()
     }
+
+
+def _absolute_file(path: Path, key: str, value: object) -> str:
+    name = _string(path, key, value)
+    if "\0" in name:
+        raise UserError(
+            f"Task file `{path}`: `{key}` must be the path of a file, which "
+            f"has no NUL. Received: {shown(value)}"
+        )
+    return str((path.parent / name).resolve())
 
 
 def _check_there(path: Path, files: dict[str, str]) -> None:

@@ -1,12 +1,15 @@
 """Tests the file readers, including line numbers."""
 
+import io
 import itertools
 import logging
+import os
 
 import pytest
 
 from tf_adapters.common.errors import DataError
 from tf_adapters.data.rows import files
+from tf_adapters.data.rows import raw_lines
 from tf_adapters.tasks.glue import COLA
 from tf_adapters.tasks.glue import MNLI
 from tf_adapters.tasks.glue import MRPC
@@ -161,6 +164,23 @@ def test_glue_files_without_rows_are_named(tmp_path, content):
     (tmp_path / "test.tsv").write_text(content)
     with pytest.raises(DataError, match=r"test\.tsv holds no rows"):
         files.read_glue_file(tmp_path / "test.tsv", COLA)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
+def test_a_line_without_end_is_not_read(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(raw_lines, "_LONGEST", 20)
+    whole = "text\n" + "x" * 20 + "\n"
+    with pytest.raises(DataError, match=f"{name}: line 2 has more than 20"):
+        _read(tmp_path, name, whole)
+    with pytest.raises(DataError, match="standard input: line 1 has more"):
+        list(files.open_stream(io.BytesIO(b"x" * 30), "standard input").rows)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.conll", "a.json"])
+def test_a_pipe_is_no_file(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(DataError, match=f"{name}: it is not a file"):
+        files.read_file(tmp_path / name)
 
 
 def test_a_missing_file_is_named(tmp_path):

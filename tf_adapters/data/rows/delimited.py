@@ -18,6 +18,7 @@ from typing import Any
 
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
+from tf_adapters.data.rows import raw_lines
 from tf_adapters.data.rows.table import Table
 
 if TYPE_CHECKING:
@@ -42,14 +43,9 @@ def find_dialect(path: Path) -> tuple[str, str]:
     Raises:
         DataError: If the file cannot be read, or is in UTF-16.
     """
-    try:
-        with open(path, "rb") as file:
-            header = file.readline()
-            encoding = _encoding(header, file)
-    except OSError as error:
-        raise DataError(
-            f"Cannot read {cut(path)}: {error.strerror}."
-        ) from error
+    lines = raw_lines.open_lines(path)
+    header = next(lines, b"")
+    encoding = _encoding(header, lines)
     if header.startswith(_UTF_16):
         raise DataError(f"{cut(path)} is in UTF-16. Save it as CSV in UTF-8.")
     if encoding != "utf-8":

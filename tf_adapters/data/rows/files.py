@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.common.errors import DataError
-from tf_adapters.common.errors import cut
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.data.rows import conll
 from tf_adapters.data.rows import delimited
+from tf_adapters.data.rows import raw_lines
 from tf_adapters.data.rows import squad
 from tf_adapters.data.rows.table import Table
 
@@ -114,7 +114,8 @@ def open_stream(file: Any, origin: str, text_field: str | None = None) -> Table:
         A `Table`. Its `problems` are complete after all rows have been read.
     """
     problems = []
-    lines = _without_empty_end(_decoded(file, problems, "utf-8"))
+    lines = raw_lines.limited_lines(file, origin)
+    lines = _without_empty_end(_decoded(lines, problems, "utf-8"))
     first = next(lines, None)
     lines = iter(()) if first is None else itertools.chain([first], lines)
     is_text = text_field and not _is_object_with(text_field, first)
@@ -178,30 +179,21 @@ def _lines(
     Lines that cannot be decoded are skipped and added to `problems`. Empty
     lines at the end are skipped.
     """
-    try:
-        file = path.open("rb")
-        file.peek()
-    except OSError as error:
-        raise DataError(
-            f"Cannot read {cut(path)}: {error.strerror}."
-        ) from error
-    return _without_empty_end(_decoded(file, problems, encoding))
+    lines = raw_lines.open_lines(path)
+    return _without_empty_end(_decoded(lines, problems, encoding))
 
 
 def _decoded(
-    file: Any, problems: list[tuple[int, str]], encoding: str
+    lines: Iterable[bytes], problems: list[tuple[int, str]], encoding: str
 ) -> Iterator[tuple[int, Any]]:
-    with file:
-        for number, raw in enumerate(file, start=1):
-            raw = raw.removeprefix(_MARK) if number == 1 else raw
-            try:
-                line = raw.removesuffix(b"\n").decode(encoding)
-            except UnicodeDecodeError as error:
-                problems.append(
-                    (number, f"not UTF-8 at byte {error.start + 1}")
-                )
-            else:
-                yield number, line.removesuffix("\r")
+    for number, raw in enumerate(lines, start=1):
+        raw = raw.removeprefix(_MARK) if number == 1 else raw
+        try:
+            line = raw.removesuffix(b"\n").decode(encoding)
+        except UnicodeDecodeError as error:
+            problems.append((number, f"not UTF-8 at byte {error.start + 1}"))
+        else:
+            yield number, line.removesuffix("\r")
 
 
 def _without_empty_end(lines: Iterable[Any]) -> Iterator[Any]:

@@ -1,5 +1,6 @@
 """Checks AdapterHub folders: names, paths, and positions of methods."""
 
+import os
 from pathlib import Path
 import re
 from typing import Any
@@ -71,7 +72,8 @@ def folder_within(folder: Path, name: Any, what: str) -> Path:
 
 def check_no_link(path: Path) -> Path:
     """Returns the path, or raises an `AdapterError` if it is a link."""
-    if path.is_symlink():
+    # Unlike `Path.is_symlink`, this accepts paths of any length.
+    if os.path.islink(path):
         raise AdapterError(
             f"{path} is a link, but a set-up's adapters must be in its own "
             "folder. Put a copy of the adapter there."

@@ -7,6 +7,7 @@ from typing import Any
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.interop import heads
 from tf_adapters.interop import masked_lm
 from tf_adapters.interop.architectures import check_encoder
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tf_adapters.interop.tensor_names import TensorName
     from tf_adapters.methods.method import EncoderShape
 
+_MAX_CLASSES = 1_000_000
 _HEAD_TYPES = {
     "text": "classification",
     "words": "tagging",
@@ -128,8 +130,15 @@ def _names_of_labels(label2id: dict[str, int] | None, number: int) -> list[str]:
         number: Number of classes.
 
     Raises:
-        AdapterError: If the ids are not 0, 1, ..., `number` - 1.
+        AdapterError: If `number` is not a number of classes, or the ids are
+            not 0, 1, ..., `number` - 1.
     """
+    # A damaged number could ask for billions of names.
+    if type(number) is not int or not 0 <= number <= _MAX_CLASSES:
+        raise AdapterError(
+            f"A head's number of classes, `num_labels`, must be an integer "
+            f"from 0 to {_MAX_CLASSES:,}. Received: {shown(number)}"
+        )
     if not label2id:
         return [f"LABEL_{i}" for i in range(number)]
     names = sorted(label2id, key=label2id.__getitem__)

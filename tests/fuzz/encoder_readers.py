@@ -1,0 +1,72 @@
+"""Readers of encoders' folders and of tokenizers."""
+
+import functools
+import shutil
+
+import keras_hub
+
+from tests import tiny
+from tests.fixtures import huggingface_folders
+from tests.fuzz.reader import Reader
+from tf_adapters.encoders import huggingface_tokenizer
+from tf_adapters.encoders import load as load_lib
+
+_TEXTS = ["a good film", "Ünïcode, 電影!", "", "\0", "x" * 40, "[MASK] </s>"]
+
+
+def _copy(name, folder):
+    shutil.copytree(
+        huggingface_folders.folder(name), folder, dirs_exist_ok=True
+    )
+
+
+def _copy_tokenizer(name, folder):
+    _copy(name, folder)
+    (folder / "model.safetensors").unlink()
+
+
+def _make_preset(folder):
+    tiny.encoder(num_blocks=1).backbone.save_to_preset(str(folder))
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "film"]
+    keras_hub.models.BertTokenizer(tokens).save_to_preset(str(folder))
+
+
+def _ids(tokenizer):
+    found = tokenizer(_TEXTS)
+    return found if isinstance(found, list) else found.to_list()
+
+
+def _read_encoder(folder):
+    encoder, tokenizer = load_lib.load_encoder(folder)
+    settings = (encoder.activation, encoder.layer_norm_epsilon)
+    return encoder.fingerprint, repr(settings), _ids(tokenizer)
+
+
+def _read_tokenizer(folder):
+    tokenizer = huggingface_tokenizer.load_huggingface_tokenizer(folder)
+    names = ("start", "end", "pad")
+    ids = [getattr(tokenizer, f"{name}_token_id") for name in names]
+    return ids, _ids(tokenizer)
+
+
+def _encoder(name):
+    return Reader(functools.partial(_copy, name), _read_encoder)
+
+
+def _tokenizer(name):
+    make = functools.partial(_copy_tokenizer, name)
+    return Reader(make, _read_tokenizer)
+
+
+READERS = {
+    **{
+        f"Hugging Face's {name}": _encoder(name)
+        for name in ("bert", "roberta_bare", "deberta", "modernbert")
+    },
+    "KerasHub's preset": Reader(_make_preset, _read_encoder),
+    "tokenizer: WordPiece": _tokenizer("bert"),
+    "tokenizer: BPE": _tokenizer("roberta_bare"),
+    "tokenizer: SentencePiece": _tokenizer("xlm_roberta"),
+    "tokenizer: SentencePiece of DeBERTa": _tokenizer("deberta"),
+    "tokenizer: tokenizer.json": _tokenizer("modernbert"),
+}

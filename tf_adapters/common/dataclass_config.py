@@ -139,8 +139,9 @@ def _is_number(value: Any, kind: type[numbers.Real]) -> bool:
     if isinstance(value, bool) or not isinstance(value, kind):
         return False
     # `isfinite` fails for integers that no float can hold.
-    is_integer = isinstance(value, numbers.Integral)
-    return abs(value) < 2**63 if is_integer else math.isfinite(value)
+    if isinstance(value, numbers.Integral):
+        return abs(int(value)) < 2**63
+    return math.isfinite(value)
 
 
 # Dict from a type to a function that says whether a value has the type. For a

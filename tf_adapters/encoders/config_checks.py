@@ -20,8 +20,8 @@ _MAX_LAYERS = 100
 # files have bytes. Exact shapes are compared when each tensor is read.
 _SPARE_WEIGHTS = 10_000_000
 # Largest size in bytes of files with settings, vocabularies and weights.
-_ENDINGS = dict.fromkeys((".json", ".txt", ".model", ".spm"), 1 << 28)
-_ENDINGS[".h5"] = 1 << 40
+_ENDINGS = {".json": 1 << 28, ".txt": 1 << 28, ".model": 1 << 28}
+_ENDINGS |= {".spm": 1 << 28, ".h5": 1 << 40}
 
 
 def read_json(path: str | pathlib.Path) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import asyncio
 import concurrent.futures
 import json
-import threading
 import time
 
 import pytest
@@ -12,6 +11,7 @@ from tests.serving import served
 from tests.stored import change_config
 from tests.stored import change_weights
 from tf_adapters.serving.limits import Limits
+from tf_adapters.serving.messages import Ask
 
 pytestmark = pytest.mark.integration
 
@@ -297,34 +297,37 @@ def test_the_index_has_adapters_that_came_later(start, tmp_path):
 
 
 @pytest.mark.slow
+def _asks(folder, names):
+    return [
+        Ask(
+            *(f"{name}@1", str(folder / name)),
+            *([served.KINDS[name][2]], 8, time.time() + 60),
+        )
+        for name in names
+    ]
+
+
+def test_a_batch_mixes_adapters(folder, engine):
+    replies = engine.answer(_asks(folder, served.KINDS))
+    for name, reply in zip(served.KINDS, replies, strict=True):
+        wanted = served.expected(folder, name)
+        assert served.close(reply.answers, wanted), name
+
+
 def test_a_bank_of_two_serves_all_adapters(folder):
     engine = served.make_engine(capacity=2, max_tokens=16)
     names = [name for name in served.KINDS if name != "topics"]
     wanted = {name: served.expected(folder, name) for name in names}
-    wrong = []
 
     def ask(offset):
-        from tf_adapters.serving.messages import Ask
-
         for i in range(4):
             some = [names[(offset + i + j) % len(names)] for j in range(3)]
-            asks = [
-                Ask(
-                    *(f"{name}@1", str(folder / name)),
-                    *([served.KINDS[name][2]], 8, time.time() + 60),
-                )
-                for name in some
-            ]
-            for name, reply in zip(some, engine.answer(asks), strict=True):
-                if not served.close(reply.answers, wanted[name]):
-                    wrong.append((name, reply))
+            replies = engine.answer(_asks(folder, some))
+            for name, reply in zip(some, replies, strict=True):
+                assert served.close(reply.answers, wanted[name]), name
 
-    threads = [threading.Thread(target=ask, args=(i,)) for i in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        list(threads.map(ask, range(2)))
 
 
 def test_a_new_declaration_loads_and_unloads(folder, engine, tmp_path):

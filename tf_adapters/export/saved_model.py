@@ -54,7 +54,9 @@ def export_run(config: Config, model_dir: str | os.PathLike[str]) -> Path:
 
     run = finished_run.load_to_export(config, model_dir)
     folder = own_files.make_folder(model_dir, "export", run.task.name)
-    version = export_model(run.model, run.packer, folder, run.task.text_fields)
+    # `export_model` refuses other packers.
+    packer = cast("TextPacker", run.packer)
+    version = export_model(run.model, packer, folder, run.task.text_fields)
     serving.write_models_config(folder.parent)
     return version
 

@@ -160,7 +160,7 @@ class Classification(TextHead):
         return type(self).predictions is Classification.predictions
 
     def _check_weights(self) -> None:
-        weights = self.class_weights
+        weights: Any = self.class_weights
         are_numbers = all(
             isinstance(w, numbers.Real) and 0 < w <= sys.float_info.max
             for w in weights

@@ -161,11 +161,10 @@ class Classification(TextHead):
 
     def _check_weights(self) -> None:
         weights: Any = self.class_weights
-        are_numbers = all(
-            isinstance(w, numbers.Real) and 0 < w <= sys.float_info.max
-            for w in weights
-        )
-        if len(weights) != len(self.labels) or not are_numbers:
+        are_positive = all(
+            isinstance(w, numbers.Real) for w in weights
+        ) and all(0 < w <= sys.float_info.max for w in weights)
+        if len(weights) != len(self.labels) or not are_positive:
             raise UserError(
                 "`class_weights` is `balanced`, or a positive number for each "
                 f"of {cut(', '.join(self.labels))}. Received: {cut(weights)}"

@@ -144,6 +144,13 @@ def test_a_row_of_no_task_spoils_itself_only(runs, exported):
     assert np.isnan(found[1:]).all()
 
 
+def test_each_row_needs_an_adapter(runs, exported):
+    packer = next(iter(runs.values()))[2]
+    # ONNX Runtime's errors have no common class.
+    with pytest.raises(Exception, match="Concat"):
+        _run(exported, packer(["a film"] * 3), [0])
+
+
 def test_the_program_answers_without_tensorflow(runs, exported):
     requests = [
         ("sst2", "the film is good"),

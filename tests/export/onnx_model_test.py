@@ -135,6 +135,19 @@ def test_a_quantized_file_is_close_and_describes_itself(
     assert ("QuantizeLinear" in kinds) == (precision == "int8_static")
 
 
+@pytest.mark.parametrize("name", ["token_ids", "padding_mask", "segment_ids"])
+@pytest.mark.parametrize("shape", [(1, 8), (3, 1), (3, 7), (8, 3)])
+def test_inputs_of_different_shapes_are_refused(name, shape, exported):
+    _, _, folder = exported
+    session = onnxruntime.InferenceSession(str(folder / "model.onnx"))
+    names = [value.name for value in session.get_inputs()]
+    features = {key: np.ones((3, 8), "int32") for key in names}
+    session.run(None, features)
+    # ONNX Runtime's errors have no common class.
+    with pytest.raises(Exception, match="Concat"):
+        session.run(None, {**features, name: np.ones(shape, "int32")})
+
+
 def test_the_program_answers_without_tensorflow(exported):
     model, packer, folder = exported
     program = _PROGRAM.replace("FILE", repr(str(folder / "run.py")))

@@ -193,7 +193,7 @@ def test_a_method_that_it_cannot_read_is_refused(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [n for n in cases.names() if n != REFUSED])
+@pytest.mark.parametrize("name", [n for n in cases.ONE_EACH if n != REFUSED])
 def test_methods(name, tmp_path):
     model, _ = conftest.make_model("bert", cases.EVERY[name], tasks.get("wnli"))
     packer = conftest.make_packer("bert")

@@ -72,7 +72,13 @@ def _train(method, strategy_name, parts=1):
     )
     trainer.prepare_training(STEPS)
     trainer.step = _SameDraws(
-        model, strategy, trainer.variables, trainer.optimizer, settings, 0
+        model,
+        strategy,
+        trainer.variables,
+        trainer.optimizer,
+        settings,
+        0,
+        trainer.compiler,
     )
     before = tiny.values(trainer.variables)
     examples = _examples()

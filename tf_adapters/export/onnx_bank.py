@@ -165,7 +165,8 @@ def _graph(bank: BankModel) -> tf.types.experimental.PolymorphicFunction:
     width = max(1, *(len(member.head.labels) for member in bank.members))
 
     def from_tokens(*features: Tensor) -> dict[str, Tensor]:
-        inputs = dict(zip(shapes, features, strict=True))
+        named = dict(zip(shapes, features, strict=True))
+        inputs = token_outputs.of_equal_shape(named)
         outputs = bank(inputs, training=False)[:, :width]
         answers = bank_answers.compute(bank, outputs, inputs["adapter_ids"])
         return {"logits": outputs, **answers}

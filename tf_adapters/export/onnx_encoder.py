@@ -162,7 +162,8 @@ def _graph(
     shapes = model.feature_shapes()
 
     def from_tokens(*inputs: Tensor) -> dict[str, Tensor]:
-        features = dict(zip(shapes, inputs[: len(shapes)], strict=True))
+        named = dict(zip(shapes, inputs[: len(shapes)], strict=True))
+        features = token_outputs.of_equal_shape(named)
         given = zip(variables, inputs[len(shapes) :], strict=True)
         with keras.StatelessScope(state_mapping=list(given)):
             return {"logits": model(features, training=False)}

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from tf_adapters.data.tokens.packer import Packer
     from tf_adapters.encoders.encoder import Encoder
 
+# Features with a value for each token.
+_OF_TOKENS = ("token_ids", "padding_mask", "segment_ids")
+
 
 def check_model(model: object, function: str) -> None:
     """Raises a `UserError` if a value is not an `AdapterModel` with a head.
@@ -70,12 +73,32 @@ def graph(
     """
 
     def from_tokens(*features: Tensor) -> dict[str, Tensor]:
-        return compute(model, dict(zip(shapes, features, strict=True)))
+        named = dict(zip(shapes, features, strict=True))
+        return compute(model, of_equal_shape(named))
 
     inputs = [
         tf.TensorSpec(shape, tf.int32, name) for name, shape in shapes.items()
     ]
     return tf.function(from_tokens, autograph=False, input_signature=inputs)
+
+
+def of_equal_shape(features: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Returns features unchanged, or fails in the graph if shapes do not fit.
+
+    Other formats than SavedModel would broadcast a feature of one row to the
+    rows of the others, and answer. All features of tokens need one shape, and
+    `adapter_ids` a value for each row. Stacking tensors checks that.
+
+    Args:
+        features: Dict from name to int32 tensor.
+    """
+    names = [name for name in _OF_TOKENS if name in features]
+    tokens = ops.unstack(ops.stack([features[name] for name in names]))
+    checked = {**features, **dict(zip(names, tokens, strict=True))}
+    if "adapter_ids" in features:
+        rows = [features["adapter_ids"], features["token_ids"][:, 0]]
+        checked["adapter_ids"] = ops.unstack(ops.stack(rows))[0]
+    return checked
 
 
 def facts(model: AdapterModel, packer: Packer) -> dict[str, str]:

@@ -77,7 +77,8 @@ class DisentangledPositions(Float32Layer):
         """
         norm = self.table.layer_norm
         table = layer_norm(
-            ops.convert_to_tensor(self.table.rel_embeddings),
+            # A tensor: TensorFlow's custom gradients take no variables.
+            ops.copy(self.table.rel_embeddings),
             norm.gamma,
             norm.beta,
             self.epsilon,

@@ -33,6 +33,8 @@ def _run(folder, tensorflow, *arguments):
 def test_start_up_lines_are_held_back(tmp_path, is_quiet):
     code = "import sys; from tf_adapters.cli import quiet; "
     code += "quiet.install(); " * is_quiet
+    # A command may ask whether TensorFlow is installed before it imports it.
+    code += "import importlib.util; importlib.util.find_spec('tensorflow'); "
     code += "import tensorflow; print('after', file=sys.stderr); "
     code += "print(tensorflow.__spec__.loader.get_source('tensorflow')[:1])"
     done = _run(tmp_path, FAKE, "-c", code)

@@ -27,6 +27,8 @@ class _Echo:
 
     def __call__(self, request):
         ids = request["token_ids"]
+        if ids.shape != request["padding_mask"].shape:
+            raise ValueError("The shapes differ.")
         return {"logits": np.cumsum(ids.astype("float32"), 0)}
 
 

@@ -33,8 +33,11 @@ class _Finder(importlib.abc.MetaPathFinder):
     ) -> Any:
         if fullname != _NAME:
             return None
+        # The others are asked. This finder stays, because a caller may only
+        # ask whether TensorFlow is installed.
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(_NAME)
+        sys.meta_path.insert(0, self)
         if spec is not None:
             spec.loader = _Loader(spec.loader)
         return spec

@@ -245,7 +245,7 @@ def test_similarity_takes_the_languages_that_are_there(tmp_path, capsys):
 
 def test_lines_of_similarity_are_means_over_seeds():
     rows = [
-        (f"run{seed}", "sst2", "", "full", seed, block, value, 100)
+        (f"run{seed}", "sst2", "", "full", seed, block, "upper", value, 100)
         for seed, values in enumerate(((0.9, 0.5), (0.7, 0.3)))
         for block, value in enumerate(values, start=1)
     ]

@@ -8,8 +8,8 @@ this machine's loopback with `minilm`. Adapters are of the given methods in
 turn, with random weights and heads of two labels. Clients ask in a closed loop,
 each for a text of the given length by an adapter that is drawn uniformly or
 with exponent 1.1 (zipf). The servers take turns, and the spread is over the
-turns. Each answer is compared with that of its own adapter, computed alone
-without bank and server.
+turns. Each answer is compared with what its own adapter answers without bank
+and server.
 
 With `changes`, another client meanwhile loads adapters under new names, asks
 them, replaces them by others and unloads them, on and on.

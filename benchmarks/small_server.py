@@ -5,12 +5,12 @@ batch, as the live server does. `serving_peers.py` drives it.
 """
 
 from concurrent import futures
+import contextlib
 import http.server
 import json
 import queue
 import re
 import threading
-import time
 
 _PATH = re.compile(r"/v1/models/([^/]+):predict")
 
@@ -18,16 +18,16 @@ _PATH = re.compile(r"/v1/models/([^/]+):predict")
 class Batches:
     """Collects requests of several threads, and answers them together.
 
+    A batch consists of the requests that wait when the one before has ended.
+
     Args:
         answer: Function from a list of pairs of an adapter's name and a text to
             a list of the probabilities of the first class.
         max_texts: Maximum number of texts of a batch.
-        wait: Seconds for which a request waits for others.
     """
 
-    def __init__(self, answer, max_texts=64, wait=0.005):
-        self._answer = answer
-        self._max_texts, self._wait = max_texts, wait
+    def __init__(self, answer, max_texts=64):
+        self._answer, self._max_texts = answer, max_texts
         self._waiting = queue.Queue()
         threading.Thread(target=self._run, daemon=True).start()
 
@@ -46,13 +46,9 @@ class Batches:
 
     def _collect(self):
         batch = [self._waiting.get()]
-        end = time.monotonic() + self._wait
-        while len(batch) < self._max_texts:
-            left = max(0, end - time.monotonic())
-            try:
-                batch.append(self._waiting.get(timeout=left))
-            except queue.Empty:
-                break
+        with contextlib.suppress(queue.Empty):
+            while len(batch) < self._max_texts:
+                batch.append(self._waiting.get_nowait())
         return batch
 
 

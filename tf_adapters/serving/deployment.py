@@ -11,6 +11,8 @@ it, so that a new replica needs no other preparation.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
+from collections.abc import Callable
 import logging
 from typing import TYPE_CHECKING
 from typing import Any

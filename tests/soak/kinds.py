@@ -1,11 +1,9 @@
 """Kinds of trials: what runs, how it is disturbed, and what must be equal."""
 
 from collections.abc import Callable
-from collections.abc import Mapping
 import dataclasses
 import functools
 import math
-from types import MappingProxyType
 from typing import Any
 
 from tests.runs import whole_runs
@@ -42,8 +40,8 @@ class Kind:
     program: Callable[[list[str], Any, Any], Callable[[], None]]
     check: Callable[[Any, Any], None] = whole_runs.check_equal
     check_left: Callable[[Any, Any], None] = lambda folder, whole: None
-    faults: Mapping[str, Callable[..., Any]] = MappingProxyType(
-        faults_lib.FAULTS
+    faults: dict[str, Callable[..., Any]] = dataclasses.field(
+        default_factory=lambda: faults_lib.FAULTS
     )
     backend: str = "tensorflow"
 

@@ -18,6 +18,9 @@ import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # As train.py does.
+# Processes of JAX share what they compile.
+os.environ["JAX_COMPILATION_CACHE_DIR"] = os.path.abspath("build/soak/jax")
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 
 from tests.soak import kinds  # noqa: E402
 from tests.soak import settings  # noqa: E402

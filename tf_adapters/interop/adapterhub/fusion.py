@@ -84,7 +84,7 @@ def read_fusion(
         )
         for of_member in folders
     ]
-    of_fusion = adapterhub_checks.check_no_link(folder / ",".join(members))
+    of_fusion = adapterhub_checks.folder_of_fusion(folder, members)
     config = read_json(of_fusion / _FUSION_FILE)
     if config["adapter_names"] != members:
         raise AdapterError(

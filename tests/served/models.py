@@ -96,4 +96,7 @@ def onnx_file(kind):
     folder = f"{tempfile.mkdtemp()}/model"
     packer = conftest.make_packer("bert")
     path = onnx_model.export_onnx(_model(kind), packer, folder)
-    return OnnxFile(kind, onnxruntime.InferenceSession(path / "model.onnx"))
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # Each refused request is an error.
+    session = onnxruntime.InferenceSession(path / "model.onnx", options)
+    return OnnxFile(kind, session)

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
-import safetensors.numpy
-
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
+from tf_adapters.common import tensors_file
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
@@ -277,7 +276,7 @@ def write_fusion(
     for bias in _biases_of_keys(of_fusion):
         found[bias] = 0 * found[bias.replace(".key.bias", ".query.bias")]
     path = folder / together / "model_adapter_fusion.safetensors"
-    safetensors.numpy.save_file(found, path)
+    tensors_file.write_tensors(path, found)
     head, of_head = None, []
     if config["head"] is not None:
         head = names[0]

@@ -14,33 +14,45 @@ import argparse
 from pathlib import Path
 import sys
 
+import measurements
 import numpy as np
 from worker import Worker
 
 HERE = Path(__file__).parent
 
 
-def measure(options, arguments):
-    """Returns seconds {(side, what): [one a turn]} and bytes {side: peak}.
+def start_sides(options, peer_python=None):
+    """Starts our worker and the peer's; returns a dict from side to worker.
 
     Args:
         options: What both workers are started with.
-        arguments: `peer_python`, `turns` and `steps`.
+        peer_python: Python of the peer. `None` (default) starts ours only.
     """
-    peer = [arguments.peer_python, HERE / "peers" / "fusion_worker.py"]
-    sides = {
-        "ours": Worker([sys.executable, HERE / "fusion_worker.py", *options]),
-        "theirs": Worker([*peer, *options]),
-    }
+    own = [sys.executable, HERE / "fusion_worker.py", *options]
+    sides = {"ours": Worker(own)}
+    if peer_python:
+        script = HERE / "peers" / "fusion_worker.py"
+        sides["theirs"] = Worker([peer_python, script, *options])
+    return sides
+
+
+def measure(sides, turns, steps):
+    """Returns seconds {(side, what): [one a turn]} and bytes {side: peak}.
+
+    Args:
+        sides: What `start_sides` returned. The workers are stopped.
+        turns: Number of turns. One more comes first.
+        steps: Steps in a turn.
+    """
     seconds, peaks = {}, {}
-    for turn in range(arguments.turns + 1):
+    for turn in range(turns + 1):
         for what in ("train", "infer"):
             for name, worker in sides.items():
-                answer = worker.do(what, arguments.steps)
+                answer = worker.do(what, steps)
                 if what == "train":
                     peaks[name] = answer["peak_bytes"]
                 if turn:  # The first turn builds graphs and fills caches.
-                    value = answer["seconds"] / arguments.steps
+                    value = answer["seconds"] / steps
                     seconds.setdefault((name, what), []).append(value)
     for worker in sides.values():
         worker.stop()
@@ -58,6 +70,7 @@ def main():
     parser.add_argument("--lora_ranks", help="Measures LoRA, not fusion.")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--steps", type=int, default=2)
+    measurements.add_option(parser)
     arguments = parser.parse_args()
     option, numbers = "adapters", arguments.adapters
     if arguments.lora_ranks:
@@ -69,7 +82,28 @@ def main():
     for shape in arguments.shapes.split(","):
         for number in map(int, numbers.split(",")):
             options = [f"--shape={shape}", f"--{option}={number}"]
-            report(shape, number, *measure(options, arguments))
+            sides = start_sides(options, arguments.peer_python)
+            found = measure(sides, arguments.turns, arguments.steps)
+            report(shape, number, *found)
+            case = f"{shape}, {option.replace('_', ' ')} {number}"
+            measurements.write(arguments.output, rows_of(case, *found))
+
+
+def rows_of(case, seconds, peaks):
+    """Returns rows of seconds for a step and of peak memory."""
+    peer = "PEFT" if "lora" in case else "adapters"
+    rows = [
+        measurements.row(
+            f"{case}, {what}",
+            "s a step",
+            seconds["ours", what],
+            seconds["theirs", what],
+            peer,
+        )
+        for what in ("train", "infer")
+    ]
+    memory = [[peaks[side] / 1e9] for side in ("ours", "theirs")]
+    return [*rows, measurements.row(f"{case}, memory", "GB", *memory, peer)]
 
 
 def report(shape, number, seconds, peaks):

@@ -36,6 +36,7 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 
 from bank_speed import KINDS  # noqa: E402
 from bank_speed import make_models  # noqa: E402
+import measurements  # noqa: E402
 import numpy as np  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
@@ -282,6 +283,7 @@ def measure(servers, arguments, texts, answers, folder):
                     *np.percentile(latencies, (50, 99)),
                 )
             )
+    measurements.write(arguments.output, rows_of(found))
     print("adapters  load     changes  texts/s        p50 ms   p99 ms")
     for (name, workload, changes), rows in found.items():
         speed, middle, last = np.median(rows, axis=0)
@@ -296,6 +298,31 @@ def measure(servers, arguments, texts, answers, folder):
         print(f"{name} adapters: {server.megabytes():.0f} MB")
 
 
+def rows_of(found):
+    """Returns rows of speeds and of the 99th percentile of the latencies.
+
+    Args:
+        found: Dict from server, workload and whether adapters change, to one
+            tuple for each turn: texts/s, median latency, and 99th percentile.
+    """
+    bare, rows = np.transpose(found["bare", "zipf", False]), []
+    for (name, workload, changes), turns in found.items():
+        if name == "bare":
+            continue
+        speeds, _, last = np.transpose(turns)
+        case = f"{name} adapters, {workload}{', changing' if changes else ''}"
+        peer = "a server with a head alone"
+        rows += [
+            measurements.row(
+                case, "texts/s", speeds, bare[0], peer, more_is_better=True
+            ),
+            measurements.row(
+                f"{case}, p99", "ms", 1e3 * last, 1e3 * bare[2], peer
+            ),
+        ]
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -307,6 +334,7 @@ def main():
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--turns", type=int, default=5)
+    measurements.add_option(parser)
     arguments = parser.parse_args()
     # So that the servers end with this process.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))

@@ -18,11 +18,13 @@ from tests import commands
 pytestmark = pytest.mark.integration
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
-# Scripts in `peers` need PyTorch; these others are not commands.
+# Scripts in `peers` need PyTorch.
+NO_COMMANDS = (
+    *("bench_page.py", "gpu_cases.py", "machine.py", "measurements.py"),
+    *("peer_rows.py", "suite.py", "worker.py"),
+)
 SCRIPTS = sorted(
-    path.name
-    for path in FOLDER.glob("*.py")
-    if path.name not in ("gpu_cases.py", "peer_rows.py", "worker.py")
+    path.name for path in FOLDER.glob("*.py") if path.name not in NO_COMMANDS
 )
 
 

@@ -37,26 +37,34 @@ def start_sides(options, peer_python=None):
 
 
 def measure(sides, turns, steps):
-    """Returns seconds {(side, what): [one a turn]} and bytes {side: peak}.
+    """Returns the workers' answers as {(side, what): [one for each turn]}.
 
     Args:
         sides: What `start_sides` returned. The workers are stopped.
         turns: Number of turns. One more comes first.
-        steps: Steps in a turn.
+        steps: Steps in a turn. Seconds in the answers are of one step.
     """
-    seconds, peaks = {}, {}
+    answers = {}
     for turn in range(turns + 1):
         for what in ("train", "infer"):
             for name, worker in sides.items():
                 answer = worker.do(what, steps)
-                if what == "train":
-                    peaks[name] = answer["peak_bytes"]
+                answer["seconds"] /= steps
                 if turn:  # The first turn builds graphs and fills caches.
-                    value = answer["seconds"] / steps
-                    seconds.setdefault((name, what), []).append(value)
+                    answers.setdefault((name, what), []).append(answer)
     for worker in sides.values():
         worker.stop()
-    return seconds, peaks
+    return answers
+
+
+def values(answers, side, what, name="seconds"):
+    """Returns one value of each answer of a side."""
+    return [answer[name] for answer in answers[side, what]]
+
+
+def gigabytes(answers, side):
+    """Returns the peak memory of a side's training."""
+    return max(values(answers, side, "train", "peak_bytes")) / 1e9
 
 
 def main():
@@ -84,34 +92,34 @@ def main():
             options = [f"--shape={shape}", f"--{option}={number}"]
             sides = start_sides(options, arguments.peer_python)
             found = measure(sides, arguments.turns, arguments.steps)
-            report(shape, number, *found)
+            report(shape, number, found)
             case = f"{shape}, {option.replace('_', ' ')} {number}"
-            measurements.write(arguments.output, rows_of(case, *found))
+            measurements.write(arguments.output, rows_of(case, found))
 
 
-def rows_of(case, seconds, peaks):
+def rows_of(case, answers):
     """Returns rows of seconds for a step and of peak memory."""
     peer = "PEFT" if "lora" in case else "adapters"
     rows = [
         measurements.row(
             f"{case}, {what}",
             "s a step",
-            seconds["ours", what],
-            seconds["theirs", what],
+            values(answers, "ours", what),
+            values(answers, "theirs", what),
             peer,
         )
         for what in ("train", "infer")
     ]
-    memory = [[peaks[side] / 1e9] for side in ("ours", "theirs")]
+    memory = [[gigabytes(answers, side)] for side in ("ours", "theirs")]
     return [*rows, measurements.row(f"{case}, memory", "GB", *memory, peer)]
 
 
-def report(shape, number, seconds, peaks):
+def report(shape, number, answers):
     """Prints a line for training and one for inference."""
-    memory = [f"{peaks[side] / 1e9:.2f}" for side in ("ours", "theirs")]
+    memory = [f"{gigabytes(answers, side):.2f}" for side in ("ours", "theirs")]
     for what in ("train", "infer"):
         ours, theirs = (
-            np.array(seconds[side, what]) for side in ("ours", "theirs")
+            np.array(values(answers, side, what)) for side in ("ours", "theirs")
         )
         low, middle, high = np.quantile(theirs / ours, [0.25, 0.5, 0.75])
         print(

@@ -117,7 +117,7 @@ BENCHMARKS = {
     "server": Benchmark(
         "The live server",
         "serving_load.py",
-        ("--adapters=8,200", "--seconds=3", "--turns=3"),
+        ("--adapters=8,1000", "--seconds=3", "--turns=3"),
         packages=("ray", "fastapi"),
     ),
     "deployment": Benchmark(

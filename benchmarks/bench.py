@@ -78,19 +78,17 @@ def run_script(benchmark, arguments):
 
 def measure(name, arguments, committed):
     """Measures a benchmark; returns its line of the results."""
-    benchmark, load = BENCHMARKS[name], os.getloadavg()[0]
     started = time.monotonic()
-    rows = run_script(benchmark, arguments)
     line = {
         "benchmark": name,
         "processor": machine.processor(),
         "commit": machine.commit(ROOT),
         "date": datetime.date.today().isoformat(),
-        "minutes": round((time.monotonic() - started) / 60, 1),
-        "load_before": round(load, 1),
+        "load_before": round(os.getloadavg()[0], 1),
         "versions": machine.versions(arguments.peer_python),
-        "rows": rows,
+        "rows": run_script(BENCHMARKS[name], arguments),
     }
+    line["minutes"] = round((time.monotonic() - started) / 60, 1)
     before = find(committed, line)
     if before:
         line["before"] = before["commit"]

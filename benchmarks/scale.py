@@ -149,7 +149,11 @@ def tables(points):
     def value(name):
         return lambda point: value_of(point, name)
 
-    reading = {"seconds": value("seconds"), "MB": value("megabytes")}
+    reading = {
+        "s of a core": value("processor_seconds"),
+        "MB of the process, at most": value("megabytes"),
+    }
+    held = {**reading, "MB more at the end": value("megabytes_more")}
     members = {
         "training, s of a core": value("processor_seconds"),
         "inference, s of a core": value("infer_processor_seconds"),
@@ -162,7 +166,7 @@ def tables(points):
     }
     return {
         "stream": growth(points, "stream", reading),
-        "run": growth(points, "run", reading),
+        "run": growth(points, "run", held),
         "adapters": growth(points, "adapters", adapters),
         "members": growth(points, "members", members),
         "million": million_texts(points),

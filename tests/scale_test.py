@@ -67,9 +67,12 @@ def test_a_rate_predicts_the_step_of_a_larger_encoder(formulas, points):
 def test_the_memory_of_a_stream_does_not_grow(points):
     memory = [point["megabytes"] for point in points("stream")]
     assert len(memory) == 4 and max(memory) < 1.1 * min(memory)
-    seconds = [point["seconds"] for point in points("stream")]
-    # A thousand times as many texts; graphs are built for the first.
-    assert seconds[-1] > 20 * seconds[0]
+
+
+@pytest.mark.parametrize("what", ["stream", "run"])
+def test_texts_take_time_in_proportion_to_their_number(points, what):
+    *_, some, all_texts = (p["processor_seconds"] for p in points(what))
+    assert 7 < all_texts / some < 13
 
 
 def test_a_fusion_costs_little_for_another_member(points):

@@ -92,12 +92,16 @@ def _cell(feature, found):
 
 
 def read_table():
-    """Returns from column to feature to the text in the document."""
-    lines = DOCUMENT.read_text(encoding="utf-8").splitlines()
+    """Returns from column to feature to the text in the document's table.
+
+    It is the first of the document's tables.
+    """
+    text = DOCUMENT.read_text(encoding="utf-8")
+    table = re.search(r"(^\|.*\n)+", text, flags=re.M)
     rows = [
         [cell.strip() for cell in line.split("|")[1:-1]]
-        for line in lines
-        if line.startswith("|") and not line.startswith("|-")
+        for line in table[0].splitlines()
+        if not line.startswith("|-")
     ]
     header, *rows = rows
     by_title = {title: feature for feature, title in ROWS.items()}

@@ -77,7 +77,6 @@ def _settings(
         port=options.port,
         capacity=options.capacity,
         max_tokens=options.max_tokens,
-        batch_wait=options.batch_wait_ms / 1000,
         replicas=options.replicas,
         gpus=options.ray_gpus,
         ray_address=options.ray_address,
@@ -136,13 +135,6 @@ _OWN = (
         "integer",
         1,
     ),
-    Flag(
-        "batch_wait_ms",
-        "Milliseconds that a text waits for others.",
-        5.0,
-        "float",
-        0.0,
-    ),
     Flag("timeout", "Seconds until a request fails.", 30.0, "float", 0.0),
     Flag(
         "max_waiting",
@@ -197,7 +189,7 @@ COMMAND = Command(
         ),
         "Network": ("host", "port", "log_file"),
         "Limits": (
-            *("max_tokens", "batch_wait_ms", "timeout", "max_waiting"),
+            *("max_tokens", "timeout", "max_waiting"),
             *("max_texts", "max_characters", "grace"),
         ),
         "Ray": ("replicas", "ray_address", "ray_gpus", "verbose"),

@@ -138,5 +138,63 @@ def attention(
     Returns:
         Tensor of the shape of `query`.
     """
+    drops = dropout_rate > 0 and seeds is not None
+    if bias is None and not drops and has_fused_kernel(query, key):
+        return fused_attention(query, key, value, num_heads, padding_mask)
     weights = attention_weights(query, key, num_heads, padding_mask, bias)
     return mix(dropout(weights, dropout_rate, seeds), value)
+
+
+def has_fused_kernel(query: Tensor, key: Tensor) -> bool:
+    """Returns whether Keras may compute attention by one kernel of a GPU.
+
+    Such a kernel ("flash attention") never stores the attention weights. Keras
+    has one for JAX, in half precision. Its gradient needs even lengths.
+    `keras.config.disable_flash_attention()` turns it off. The kernel for TPUs
+    is not used: Keras gives it the padding of the first text for all texts.
+
+    Args:
+        query: `(batch, queries, width)`.
+        key: `(batch, tokens, width)`.
+    """
+    if keras.config.is_flash_attention_enabled() is False:
+        return False
+    if keras.backend.backend() != "jax" or not _is_on_gpu():
+        return False
+    lengths = query.shape[1], key.shape[1]
+    dtype = keras.backend.standardize_dtype(query.dtype)
+    is_even = all(length and length % 2 == 0 for length in lengths)
+    return is_even and dtype in ("bfloat16", "float16")
+
+
+def _is_on_gpu() -> bool:
+    """Returns whether Keras's first device is a GPU."""
+    return keras.distribution.list_devices()[0].startswith("gpu")
+
+
+def fused_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    num_heads: int,
+    padding_mask: Tensor,
+) -> Tensor:
+    """Computes `attention` by Keras's operation for it, without dropout.
+
+    Keras uses a kernel that never stores the attention weights, if it has one
+    for the backend, the device, and the inputs. See `attention` for the
+    arguments.
+    """
+
+    def split(x: Tensor) -> Tensor:
+        shape = *ops.shape(x)[:2], num_heads, x.shape[-1] // num_heads
+        return ops.reshape(x, shape)
+
+    batch, queries = ops.shape(query)[:2]
+    mask = ops.cast(padding_mask, "bool")[:, None, None, :]
+    # The kernel takes no mask that is broadcast over the queries.
+    mask = ops.broadcast_to(mask, (batch, 1, queries, ops.shape(key)[1]))
+    mixed = ops.dot_product_attention(
+        split(query), split(key), split(value), mask=mask
+    )
+    return ops.reshape(mixed, (batch, queries, value.shape[-1]))

@@ -9,13 +9,12 @@ needs it, so that a new replica needs no other preparation.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from collections.abc import Callable
 import logging
 from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.common.extras import needs_extra
+from tf_adapters.serving.batcher import Batcher
 from tf_adapters.serving.messages import Ask
 from tf_adapters.serving.messages import Reply
 from tf_adapters.serving.replica import BATCHES
@@ -38,6 +37,9 @@ _LOGGER = logging.getLogger(__name__)
 # Requests of more tokens than this wait in a queue of their own, so that a
 # short text does not wait for a batch of long ones.
 _LONG = 64
+# Maximum number of batches of short texts, and of batches of long texts, that
+# are under way to a replica: while one is computed, another is tokenized.
+_CONCURRENT = 2
 # Number of times that a batch is sent. A replica may end while it computes it.
 _ATTEMPTS = 5
 # Seconds after which a replica that does not answer counts as not ready.
@@ -66,9 +68,9 @@ class Gateway:
         from tf_adapters.serving.service import Service
 
         self._engine = engine
-        self._max_tokens = settings.max_tokens
-        self._short = self._batched(settings)
-        self._long = self._batched(settings)
+        batches = settings.max_tokens, _CONCURRENT * settings.replicas
+        self._short = Batcher(self._send, *batches)
+        self._long = Batcher(self._send, *batches)
         self.service = Service(
             self,
             settings.limits,
@@ -93,7 +95,8 @@ class Gateway:
     async def answer(self, ask: Ask) -> Reply:
         """Returns the reply to a request, computed with others."""
         tokens = ask.tokens / max(1, len(ask.instances))
-        return await (self._long if tokens > _LONG else self._short)(ask)
+        batcher = self._long if tokens > _LONG else self._short
+        return await batcher.answer(ask)
 
     async def load(self, key: str, source: str) -> dict[str, Any]:
         """Loads an adapter; see `Engine.load`."""
@@ -127,27 +130,6 @@ class Gateway:
             return await asyncio.wait_for(self._engine.ping.remote(), _PATIENCE)
         except Exception:
             return False
-
-    def _batched(self, settings: Settings) -> Callable[[Ask], Awaitable[Reply]]:
-        """Returns a function that sends a request together with others."""
-
-        def num_tokens(asks: list[Ask]) -> int:
-            # A single request may have more tokens than a batch.
-            return min(
-                sum(ask.tokens for ask in asks),
-                settings.max_tokens + (len(asks) > 1),
-            )
-
-        @serve.batch(
-            max_batch_size=settings.max_tokens,
-            batch_wait_timeout_s=settings.batch_wait,
-            max_concurrent_batches=settings.replicas,
-            batch_size_fn=num_tokens,
-        )
-        async def send(asks: list[Ask]) -> list[Reply]:
-            return await self._send(asks)
-
-        return send
 
     async def _send(self, asks: list[Ask]) -> list[Reply]:
         """Sends a batch to a replica, again if the replica ends meanwhile."""

@@ -20,8 +20,6 @@ class Settings:
         port: Port to listen on.
         capacity: Maximum number of adapters in memory.
         max_tokens: Maximum number of tokens of a batch.
-        batch_wait: Seconds for which a request waits for others, to be
-            computed with them.
         replicas: Number of processes that compute, each with all adapters.
         gpus: Number of GPUs for each of them.
         ray_address: Address of a Ray cluster, or `None` to start Ray here.
@@ -42,7 +40,6 @@ class Settings:
     port: int = 8501
     capacity: int = 1_000
     max_tokens: int = 2_048
-    batch_wait: float = 0.005
     replicas: int = 1
     gpus: float = 0.0
     ray_address: str | None = None

@@ -28,7 +28,7 @@ def _ids(rows, tokens):
 def _hide(ids, counts, epoch=1, number=0, **options):
     """Returns the features as arrays."""
     ids = np.asarray(ids, "int32")
-    draw = masking.Draw(epoch, number, len(ids), 0, len(ids))
+    draw = masking.Draw(epoch, number, len(ids), 0, *ids.shape)
     features = masking.hide(
         _masking(**options),
         {"token_ids": tf.constant(ids), "padding_mask": tf.ones_like(ids)},
@@ -62,7 +62,7 @@ def test_shares_are_those_of_the_paper():
     vocabulary = 100_000
     ids = np.full((2000, 22), 7)
     ids[:, 0], ids[:, -1] = 2, 3
-    draw = masking.Draw(1, 0, len(ids), 0, len(ids))
+    draw = masking.Draw(1, 0, len(ids), 0, *ids.shape)
     found = masking.hide(
         Masking(MASK, SPECIAL, vocabulary),
         {"token_ids": tf.constant(ids, tf.int32), "padding_mask": ids * 0 + 1},
@@ -152,7 +152,7 @@ def test_words_that_do_not_fit_are_skipped_and_shorter_ones_taken():
     ids[generator.random((rows, width)) < 0.1] = 3
     ids[:, 0] = 2
     found = _hide(ids, counts, continues=continues)
-    draw = masking.Draw(1, 0, rows, 0, rows)
+    draw = masking.Draw(1, 0, rows, 0, rows, width)
     scores = draw.uniform(0, width, 3).numpy()[..., 0]
     skipped = 0
     for row in range(rows):
@@ -213,3 +213,20 @@ def test_two_replicas_see_what_one_device_sees(batching, whole_words):
     # A mean over all hidden tokens: two of each of the batch's texts.
     weights = whole[0]["weights"].numpy()
     assert weights.max() == pytest.approx(1 / 8)
+
+
+def test_padding_does_not_change_what_is_hidden():
+    """Compiled steps need few shapes, and must train on the same tokens."""
+    examples = _examples([*_ids(3, 9), *_ids(4, 6)])
+    plan = batch_plan.plan_training(examples.lengths, 4, 0, 0, "random")
+    padded = batch_plan.in_fixed_shapes(plan, 6, (16,))
+    tight, wide = (
+        list(pipeline.dataset(examples, batches)) for batches in (plan, padded)
+    )
+    for one, other in zip(tight, wide, strict=True):
+        rows, tokens = one["token_ids"].shape
+        assert other["token_ids"].shape == (6, 16)
+        ids = other["token_ids"][:rows, :tokens]
+        np.testing.assert_array_equal(one["token_ids"], ids)
+        for name in ("masked_positions", "masked_ids"):
+            np.testing.assert_array_equal(one[name], other[name][:rows])

@@ -189,6 +189,7 @@ class Draw:
     """The random numbers for one replica's rows of a batch.
 
     A replica draws numbers for the whole batch and uses only its own rows.
+    Padding a batch with more rows or tokens does not change the numbers.
 
     Attributes:
         epoch: Integer scalar.
@@ -196,6 +197,7 @@ class Draw:
         rows: Number of rows of the whole batch, over all replicas.
         first: Index of this replica's first row in the batch.
         size: Number of this replica's rows.
+        longest: Number of tokens of the longest text in the whole batch.
     """
 
     epoch: tf.Tensor
@@ -203,18 +205,21 @@ class Draw:
     rows: tf.Tensor
     first: tf.Tensor
     size: tf.Tensor
+    longest: tf.Tensor
 
     def uniform(self, seed: int, length: Any, count: Any) -> Any:
         """Returns random numbers in [0, 1) for this replica's rows.
 
         The shape is `(size, length, count)`: `count` numbers for each token.
+        After the longest text, where all tokens are padding, they are 0.
         """
         numbers = tf.random.stateless_uniform(
-            [self.rows, length, count],
+            [self.rows, self.longest, count],
             # The trainer's seeds for dropout use the lower 32,768 values.
             [(seed % 32768) * 65536 + 32768 + self.epoch, self.number],
         )
-        return numbers[self.first : self.first + self.size]
+        numbers = numbers[self.first : self.first + self.size]
+        return tf.pad(numbers, [[0, 0], [0, length - self.longest], [0, 0]])
 
 
 def _placed(ids: Any, positions: Any, values: Any) -> Any:

@@ -84,7 +84,7 @@ def dataset(
         `masking.hide`.
     """
     parts, lengths, sizes, draws, choices = [], [], [], [], []
-    num_choices = examples.num_choices
+    num_choices, text_lengths = examples.num_choices, examples.lengths
     for batch, shard in _in_order(batches, shards, at_once):
         rows = _filled_up(batch, num_shards)
         pieces = np.array_split(rows, num_shards)
@@ -92,7 +92,8 @@ def dataset(
         lengths.append(batch.length)
         sizes.append(examples.count(batch.indices))
         first = sum(map(len, pieces[:shard]))
-        draws.append((*batch.draw, len(rows), first))
+        longest = text_lengths[batch.indices].max(initial=0)
+        draws.append((*batch.draw, len(rows), first, longest))
         choices.append(num_choices[batch.indices].max(initial=1))
     static_length = batches[0].length if batches and batches[0].size else None
     plan = tf.data.Dataset.from_tensor_slices(
@@ -205,6 +206,7 @@ def _hidden(
     max_chosen = max(1, int(all_counts.max())) if is_static else max_chosen
     if not rule.is_drawn:
         return mask_tokens.find_mask_tokens(features, rule.mask_id, max_chosen)
-    epoch, number, rows, first = tf.unstack(draw)
-    draw = masking.Draw(epoch, number, rows, first, tf.size(indices))
+    epoch, number, rows, first, longest = tf.unstack(draw)
+    size = tf.size(indices)
+    draw = masking.Draw(epoch, number, rows, first, size, longest)
     return masking.hide(rule, features, counts, max_chosen, draw)

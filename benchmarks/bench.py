@@ -84,7 +84,7 @@ def measure(name, arguments, committed):
         "processor": machine.processor(),
         "commit": machine.commit(ROOT),
         "date": datetime.date.today().isoformat(),
-        "load_before": round(os.getloadavg()[0], 1),
+        "busy_before": round(machine.busy_share(), 2),
         "versions": machine.versions(arguments.peer_python),
         "rows": run_script(BENCHMARKS[name], arguments),
     }
@@ -154,7 +154,8 @@ def run_one(name, arguments, committed, lines):
         print(f"{name} ended with exit status {error.returncode}; see above.")
         return False
     save(replaced(lines, line))
-    print(f"{line['minutes']} minutes. {bench_page.comparison(line)}")
+    print(f"{line['minutes']} minutes. {bench_page.circumstances(line)}")
+    print(bench_page.comparison(line))
     return True
 
 

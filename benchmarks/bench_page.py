@@ -26,6 +26,8 @@ at least 2% worse. `.venv-peer` is the Python of PyTorch, `adapters` and PEFT
 results](results.md) has accuracies, and speeds on other processors;
 [scale](scale.md) says what larger numbers of texts, tasks and requests need.
 """
+# Share of the cores that other programs may use.
+_QUIET = 0.05
 _HEAD = """\
 | | | ours | compared with | theirs | ratio | goal |
 |---|---|---|---|---|---|---|"""
@@ -70,11 +72,20 @@ def _section(line):
 {_HEAD}
 {rows}
 
-Commit {line["commit"]}, {line["date"]}, {line["minutes"]} minutes; load of the
-machine before the start {line["load_before"]}; {versions}.
+Commit {line["commit"]}, {line["date"]}, {line["minutes"]} minutes; {versions}.
+{circumstances(line)}
 
 {comparison(line)}
 """
+
+
+def circumstances(line):
+    """Returns a sentence about what else the machine did."""
+    share = f"{100 * line['busy_before']:.0f}%"
+    found = f"Other programs used {share} of the cores before the start."
+    if line["busy_before"] > _QUIET:
+        found += " **So seconds say little here.**"
+    return found
 
 
 def comparison(line):

@@ -6,8 +6,10 @@ import os
 from pathlib import Path
 import re
 import subprocess
+import time
 
 _CPU_INFO = Path("/proc/cpuinfo")
+_CPU_TIMES = Path("/proc/stat")
 # Instructions that decide how fast matrices are multiplied.
 _INSTRUCTIONS = (
     *("avx2", "avx512f", "avx_vnni", "avx512_vnni", "avx512_bf16"),
@@ -30,6 +32,29 @@ def processor():
     name = fields.get("model name", "unknown processor")
     family = f"family {fields.get('cpu family')}, model {fields.get('model')}"
     return f"{name} ({family}), {os.cpu_count()} cores, {known}"
+
+
+def busy_share(seconds=2):
+    """Returns how busy other programs keep the cores, from 0 to 1.
+
+    Args:
+        seconds: How long to look.
+    """
+    before = _processor_times()
+    time.sleep(seconds)
+    used, idle = (
+        y - x for x, y in zip(before, _processor_times(), strict=True)
+    )
+    return used / (used + idle) if used + idle else 0.0
+
+
+def _processor_times():
+    """Returns the time of all cores in use, and idle, since the start."""
+    if not _CPU_TIMES.exists():
+        return 0, 0
+    numbers = _CPU_TIMES.read_text().splitlines()[0].split()[1:9]
+    user, nice, system, idle, waiting, *others = map(int, numbers)
+    return user + nice + system + sum(others), idle + waiting
 
 
 def commit(root):

@@ -26,6 +26,10 @@ at least 2% worse. `.venv-peer` is the Python of PyTorch, `adapters` and PEFT
 results](results.md) has accuracies, and speeds on other processors;
 [scale](scale.md) says what larger numbers of texts, tasks and requests need.
 """
+_NOTHING = """\
+Nothing has been measured for this page yet: the first `make bench` on a quiet
+machine fills it.
+"""
 # Share of the cores that other programs may use.
 _QUIET = 0.05
 _HEAD = """\
@@ -44,7 +48,7 @@ def page(lines):
     Args:
         lines: Lines of the results, sorted by processor.
     """
-    parts = [_START]
+    parts = [_START] if lines else [_START, _NOTHING]
     processor = None
     for line in lines:
         if line["processor"] != processor:

@@ -30,6 +30,7 @@ def bench(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "RESULTS", tmp_path / "bench.jsonl")
     monkeypatch.setattr(module, "PAGE", tmp_path / "benchmarks.md")
     monkeypatch.setattr(module, "committed_lines", list)
+    monkeypatch.setattr(module.machine, "busy_share", lambda: 0.5)
     return module
 
 
@@ -80,6 +81,7 @@ def test_a_stopped_run_is_resumed(bench, monkeypatch, capsys):
     assert line["benchmark"] == "quick" and "before" not in line
     page = bench.PAGE.read_text()
     assert "| a step | s | 2.05 (2-2.1) | them | 4.1 (4-4.2) | 2.00 (" in page
+    assert "Other programs used 50% of the cores before the start. **So" in page
     capsys.readouterr()
     assert bench.run(["quick"], _arguments())
     assert "has been measured at" in capsys.readouterr().out
@@ -133,6 +135,23 @@ def test_a_goal_is_a_ratio_of_the_case(bench, monkeypatch):
         assert verdict in bench.PAGE.read_text()
 
 
+def test_a_busy_machine_is_noticed(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(FOLDER)
+    machine = importlib.import_module("machine")
+    # User, nice, system, idle, waiting for a disk, interrupts, stolen, guests.
+    times = iter(["100 0 0 500 0 0 0 0 0 0", "130 20 5 645 100 0 0 0 9 9"])
+    path = tmp_path / "stat"
+    monkeypatch.setattr(machine, "_CPU_TIMES", path)
+    monkeypatch.setattr(
+        machine.time,
+        "sleep",
+        lambda _: path.write_text(f"cpu  {next(times)}\ncpu0 1\n"),
+    )
+    path.write_text(f"cpu  {next(times)}\ncpu0 1\n")
+    # 55 of 300 ticks were used.
+    assert machine.busy_share() == pytest.approx(55 / 300)
+
+
 def test_the_committed_page_shows_the_committed_rows(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
     page = importlib.import_module("bench_page")
@@ -140,4 +159,4 @@ def test_the_committed_page_shows_the_committed_rows(monkeypatch):
         FOLDER / "results" / "bench.jsonl"
     )
     text = (FOLDER.parent / "docs" / "benchmarks.md").read_text("utf-8")
-    assert rows and text == page.page(rows)
+    assert text == page.page(rows)

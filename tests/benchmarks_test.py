@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parents[1] / "benchmarks"
 # Scripts in `peers` need PyTorch.
 NO_COMMANDS = (
     *("bench_page.py", "gpu_cases.py", "machine.py", "measurements.py"),
-    *("peer_rows.py", "suite.py", "worker.py"),
+    *("peer_rows.py", "scale_formulas.py", "suite.py", "worker.py"),
 )
 SCRIPTS = sorted(
     path.name for path in FOLDER.glob("*.py") if path.name not in NO_COMMANDS

@@ -66,13 +66,19 @@ def test_a_rate_predicts_the_step_of_a_larger_encoder(formulas, points):
 
 def test_the_memory_of_a_stream_does_not_grow(points):
     memory = [point["megabytes"] for point in points("stream")]
-    assert len(memory) == 4 and max(memory) < 1.1 * min(memory)
+    assert len(memory) > 2 and max(memory) < 1.1 * min(memory)
 
 
 @pytest.mark.parametrize("what", ["stream", "run"])
 def test_texts_take_time_in_proportion_to_their_number(points, what):
-    *_, some, all_texts = (p["processor_seconds"] for p in points(what))
-    assert 7 < all_texts / some < 13
+    *_, first, second, third = points(what)
+
+    def each_more(few, many):
+        """Returns the time of each further text."""
+        seconds = many["processor_seconds"] - few["processor_seconds"]
+        return seconds / (many["size"] - few["size"])
+
+    assert 0.5 < each_more(second, third) / each_more(first, second) < 2
 
 
 def test_a_fusion_costs_little_for_another_member(points):

@@ -72,9 +72,11 @@ N ?= 500
 soak: $(VENV)/.installed-dev
 	$(RUN) -m tests.soak.run --trials=$(N) --write
 
-# Requests with wrong lengths, types and bytes, for every kind of output.
+# Requests with wrong lengths, types and bytes, for every kind of output; and to
+# the live server over HTTP.
 hostile: $(VENV)/.installed-dev
 	$(RUN) -m tests.served.run --write
+	$(RUN) -m tests.hostile.run --write
 
 # All speeds and memory, into docs/benchmarks.md; it can be stopped and resumed.
 # PEER is a Python with PyTorch, `adapters` and PEFT (benchmarks/peers); ONLY has

@@ -18,14 +18,13 @@ from tests import commands
 pytestmark = pytest.mark.integration
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
-# Scripts in `peers` need PyTorch.
-NO_COMMANDS = (
-    *("bench_page.py", "gpu_cases.py", "machine.py", "measurements.py"),
-    *("peer_rows.py", "scale_formulas.py", "suite.py", "worker.py"),
-)
-SCRIPTS = sorted(
-    path.name for path in FOLDER.glob("*.py") if path.name not in NO_COMMANDS
-)
+# Scripts in `peers` need PyTorch; these others are not commands.
+MODULES = {
+    *("bench_page.py", "gpu_cases.py", "load_adapters.py", "load_clients.py"),
+    *("load_servers.py", "machine.py", "measurements.py", "peer_rows.py"),
+    *("scale_formulas.py", "small_server.py", "suite.py", "worker.py"),
+}
+SCRIPTS = sorted({path.name for path in FOLDER.glob("*.py")} - MODULES)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

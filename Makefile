@@ -80,9 +80,14 @@ hostile: $(VENV)/.installed-dev
 	$(RUN) -m tests.served.run --write
 	$(RUN) -m tests.hostile.run --write
 
-# Against the `adapters` library; see benchmarks/peers/README.md.
+# All speeds and memory, into docs/benchmarks.md; it can be stopped and resumed.
+# PEER is a Python with PyTorch, `adapters` and PEFT (benchmarks/peers); ONLY has
+# names of `benchmarks/bench.py --list`.
+PEER ?=
+ONLY ?=
 bench: $(VENV)/.installed
-	$(RUN) benchmarks/train_throughput.py --data_dir=$(DATA_DIR)
+	$(RUN) benchmarks/bench.py --data_dir=$(DATA_DIR) --peer_python=$(PEER) \
+	  --only=$(ONLY)
 
 # The exact versions of an installation with hashes, into requirements.lock; and
 # the table of their licenses, into docs/security.md.

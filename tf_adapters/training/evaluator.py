@@ -59,7 +59,9 @@ class Evaluator:
         self._steps_per_loop = steps_per_loop
         self._iterators = graphs.Iterators()
         self._steps = {}
-        self._block_graphs = SharedGraphs(graphs.traced_by_value, ())
+        self._block_graphs = None
+        if not compiler.is_on:
+            self._block_graphs = SharedGraphs(graphs.traced_by_value, ())
 
     def compute(
         self,

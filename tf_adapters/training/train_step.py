@@ -70,10 +70,13 @@ class TrainStep:
         # leaves out.
         self._is_used: dict[tuple[int, ...], list[bool]] = {}
         # Writing the graphs of the blocks would take most of the first step.
-        self._block_graphs = SharedGraphs(
-            graphs.traced_by_value,
-            [*variables, *model.reparameterization.computed()],
-        )
+        # XLA compiles all blocks anyway.
+        self._block_graphs = None
+        if not compiler.is_on:
+            self._block_graphs = SharedGraphs(
+                graphs.traced_by_value,
+                [*variables, *model.reparameterization.computed()],
+            )
         # Traced once per kind of batch.
         self.run = graphs.traced(self._loop_on_replicas)
         _check_places(self.parts, strategy)

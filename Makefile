@@ -63,14 +63,16 @@ docs: $(VENV)/.installed-dev
 mutants: $(VENV)/.installed-dev
 	$(RUN) tests/mutants/run.py
 
-# Damaged files for every reader, for 20 minutes. See docs/reliability.md.
+# Damaged files for every reader, for 20 minutes; the same command goes on where
+# it stopped. See docs/reliability.md.
 fuzz: $(VENV)/.installed-dev
-	$(RUN) -m tests.fuzz.run --write
+	$(RUN) -m tests.fuzz.run --seconds=1200 --write
 
 # N short runs, killed and damaged; the same command goes on where it stopped.
 N ?= 500
 soak: $(VENV)/.installed-dev
-	$(RUN) -m tests.soak.run --trials=$(N) --write
+	$(RUN) -m tests.soak.run --trials=$(N)
+	KERAS_BACKEND=jax $(RUN) -m tests.soak.run --trials=$(N) --write
 
 # Requests with wrong lengths, types and bytes, for every kind of output; and to
 # the live server over HTTP.

@@ -60,10 +60,12 @@ def test_gradients_equal_those_of_automatic_differentiation(name, dtype):
         )
 
 
-def test_a_tail_keeps_its_digits_in_half_precision():
-    x = tf.constant([-2.8, -3.5, -6.0, 0.0, 3.5], "bfloat16")
+@pytest.mark.parametrize("in_use", [False, True])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_tail_keeps_its_digits_in_half_precision(dtype, in_use):
+    x = tf.constant([-2.8, -3.5, 0.0, 3.5], dtype)
     exact = keras.ops.gelu(ops.cast(x, "float64"), approximate=False)
-    with own_gradients.own_gradients():
-        np.testing.assert_allclose(
-            tf.cast(activations.gelu(x), "float64"), exact, rtol=1e-2, atol=1e-7
-        )
+    with own_gradients.own_gradients(in_use):
+        values = tf.cast(activations.gelu(x), "float64")
+    # With erf in bfloat16, the first two would be 25 % and 100 % off.
+    np.testing.assert_allclose(values, exact, rtol=5e-2, atol=1e-7)

@@ -46,6 +46,20 @@ def test_the_lock_file_has_each_pin_and_hashes_of_everything():
     assert f"--no-deps {lock.ALONE}" in (ROOT / "Makefile").read_text()
 
 
+def test_the_server_has_a_lock_file_of_what_it_needs_besides():
+    text = lock.SERVER_LOCK.read_text(encoding="utf-8")
+    found = lock.read_lock(text)
+    versions = {one.name: one.version for one in found}
+    pins = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8")
+    assert f"ray[serve]=={versions['ray']}" in pins
+    assert {"uvicorn", "starlette", "fastapi"} <= versions.keys()
+    assert all(one.hashes for one in found)
+    assert not versions.keys() & {one.name for one in LOCKED}
+    assert lock.besides(TEXT, lock.read_lock(TEXT)[1:]) == "".join(
+        TEXT.splitlines(keepends=True)[1:4]
+    )
+
+
 def _package(*fields):
     package = Message()
     for name, value in fields:

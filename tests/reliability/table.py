@@ -139,6 +139,40 @@ FAULTS = (
         "tests/launch/ray_runner_test.py",
         "takes_a_run_over",
     ),
+    Row(
+        "a process of the live server is killed: the one that computes, or "
+        "the one that answers HTTP",
+        "it is started again; each request is answered by its own adapter, or "
+        "refused",
+        "tests/serving/server_test.py",
+        "killed_process",
+    ),
+    Row(
+        "SIGTERM while clients ask the live server",
+        "no accepted request is lost",
+        "tests/serving/server_test.py",
+        "sigterm_loses",
+    ),
+    Row(
+        "hostile requests to the live server; 500 connections that never end "
+        "their request",
+        "another client gets the answers of its adapters",
+        "tests/serving/server_test.py",
+        "stop_nobody",
+    ),
+    Row(
+        "an adapter for the live server is damaged, or belongs to another "
+        "encoder or width",
+        "status 409 with the reason; the other adapters answer",
+        "tests/serving/other_sources_test.py",
+        "does_not_fit",
+    ),
+    Row(
+        "a full disk while the live server loads an adapter from the Hub",
+        "status 409 with the reason; the other adapters answer",
+        "tests/serving/other_sources_test.py",
+        "disk_is_full",
+    ),
 )
 
 EQUAL = (

@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures
 import json
+import threading
 import time
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.serving import served
 from tests.stored import change_config
 from tests.stored import change_weights
+from tf_adapters.interop import hub
 from tf_adapters.serving.limits import Limits
 from tf_adapters.serving.messages import Ask
 
@@ -296,7 +298,6 @@ def test_the_index_has_adapters_that_came_later(start, tmp_path):
     assert found["name"] == "films"
 
 
-@pytest.mark.slow
 def _asks(folder, names):
     return [
         Ask(
@@ -314,6 +315,24 @@ def test_a_batch_mixes_adapters(folder, engine):
         assert served.close(reply.answers, wanted), name
 
 
+def test_a_download_stops_nobody(folder, engine, monkeypatch):
+    is_done = threading.Event()
+
+    def pull(address):
+        is_done.wait(20)
+        return folder / "films"
+
+    monkeypatch.setattr(hub, "pull", pull)
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        loading = threads.submit(engine.load, "later@1", "hf://owner/later")
+        (reply,) = engine.answer(_asks(folder, ["films"]))
+        assert reply.status == 200
+        assert not loading.done()
+        is_done.set()
+        assert loading.result()["head"] == "classification"
+
+
+@pytest.mark.slow
 def test_a_bank_of_two_serves_all_adapters(folder):
     engine = served.make_engine(capacity=2, max_tokens=16)
     names = [name for name in served.KINDS if name != "topics"]

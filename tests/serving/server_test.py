@@ -3,75 +3,21 @@
 import collections
 import concurrent.futures
 import http.client
-import json
 import os
-from pathlib import Path
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 
 import pytest
 
+from tests.hostile import siege
+from tests.serving import live
 from tests.serving import served
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
-
-ROOT = Path(__file__).parents[2]
-TOKEN = "s3cret"
-
-
-def _free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-class _Server:
-    """A running server; `ask` sends it a request on a new connection."""
-
-    def __init__(self, *arguments):
-        self.port = _free_port()
-        command = [sys.executable, "-m", "tf_adapters", "serve", *arguments]
-        self.process = subprocess.Popen(
-            [*command, f"--port={self.port}"],
-            cwd=ROOT,
-            env={**os.environ, "TF_ADAPTERS_SERVER_TOKEN": TOKEN},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self.printed = []
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self):
-        self.printed += iter(self.process.stdout.readline, "")
-
-    def wait(self, seconds=240):
-        """Waits until the server says that it serves."""
-        deadline = time.monotonic() + seconds
-        while not any("Serving" in line for line in self.printed):
-            assert self.process.poll() is None, "".join(self.printed)
-            assert time.monotonic() < deadline, "".join(self.printed)
-            time.sleep(0.2)
-
-    def ask(self, path, content=None, method="POST"):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, 60)
-        body = None if content is None else json.dumps(content)
-        headers = {"Authorization": f"Bearer {TOKEN}"}
-        try:
-            connection.request(method, path, body, headers)
-            response = connection.getresponse()
-            return response.status, json.loads(response.read())
-        finally:
-            connection.close()
-
-    def predict(self, name, instances):
-        path = f"/v1/models/{name}:predict"
-        return self.ask(path, {"instances": instances})
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +28,9 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def server(folder):
     """A server, which the tests of this file use in their order."""
-    server = _Server(str(folder), f"--allow_sources={folder}", "--max_texts=4")
+    server = live.Server(
+        str(folder), f"--allow_sources={folder}", "--max_texts=4"
+    )
     server.wait()
     yield server
     server.process.kill()
@@ -95,15 +43,10 @@ def expected(folder):
     return {name: served.expected(folder, name)[0] for name in served.KINDS}
 
 
-def _is_own(response, wanted):
-    status, content = response
-    return status == 200 and served.close(content["predictions"], [wanted])
-
-
 def test_clients_get_the_answers_of_their_adapters(server, expected):
     def ask(i):
         name = list(served.KINDS)[i % len(served.KINDS)]
-        return _is_own(
+        return live.is_own(
             server.predict(name, [served.KINDS[name][2]]), expected[name]
         )
 
@@ -145,7 +88,7 @@ def test_adapters_come_and_go_while_clients_ask(server, folder, expected):
     def ask(name):
         while not done.is_set():
             response = server.predict(name, [served.KINDS[name][2]])
-            answers[_is_own(response, expected[name])] += 1
+            answers[live.is_own(response, expected[name])] += 1
 
     clients = [threading.Thread(target=ask, args=(n,)) for n in served.KINDS]
     for client in clients:
@@ -155,7 +98,7 @@ def test_adapters_come_and_go_while_clients_ask(server, folder, expected):
     for _ in range(3):
         assert server.ask(f"{repository}/more/load", source)[0] == 200
         response = server.predict("more", [served.KINDS["films"][2]])
-        assert _is_own(response, expected["films"])
+        assert live.is_own(response, expected["films"])
         assert server.ask(f"{repository}/films/load")[0] == 200
         assert server.ask(f"{repository}/more/unload")[0] == 200
         assert server.predict("more", ["a film"])[0] == 404
@@ -166,30 +109,45 @@ def test_adapters_come_and_go_while_clients_ask(server, folder, expected):
     assert not answers[False]
 
 
-def test_a_killed_replica_is_replaced(server, expected):
-    children = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True
-    ).stdout.splitlines()
-    parents = {int(line.split()[0]): int(line.split()[1]) for line in children}
+def test_hostile_clients_stop_nobody(server, expected, record_property):
+    record_property("faults", 330)
+    with siege.Watch(server, expected) as watch:
+        counts, faults = siege.attack(server, range(330), seed=1)
+    assert not faults
+    assert not watch.wrong
+    assert watch.right > 5
+    outcomes = sum(counts.values(), collections.Counter())
+    assert min(outcomes[key] for key in ("refused", "answered", "closed")) > 5
 
-    def is_ours(pid):
-        while pid in parents and pid != server.process.pid:
-            pid = parents[pid]
-        return pid == server.process.pid
 
-    engines = [int(line.split()[0]) for line in children if ":engine" in line]
-    (engine,) = filter(is_ours, engines)
-    os.kill(engine, signal.SIGKILL)
+def test_hundreds_of_open_connections_stop_nobody(server, expected):
+    address = "127.0.0.1", server.port
+    opened = [socket.create_connection(address) for _ in range(500)]
+    for connection in opened:
+        connection.sendall(b"POST /v1/models/films:predict HTTP/1.1\r\nHost:")
+    response = server.predict("films", [served.KINDS["films"][2]])
+    assert live.is_own(response, expected["films"])
+    for connection in opened:
+        connection.close()
+
+
+@pytest.mark.parametrize("part", [":engine", ":gateway"])
+def test_a_killed_process_is_replaced(server, expected, part):
+    (pid,) = server.processes(part)
+    os.kill(pid, signal.SIGKILL)
     deadline = time.monotonic() + 120
     seen = set()
     while time.monotonic() < deadline:
-        response = server.predict("films", [served.KINDS["films"][2]])
+        try:
+            response = server.predict("films", [served.KINDS["films"][2]])
+        except (OSError, http.client.HTTPException):
+            response = (0, None)  # The gateway is being started.
         seen.add(response[0])
         if response[0] == 200:
             break
         time.sleep(0.5)
-    assert _is_own(response, expected["films"])
-    assert seen <= {200, 503, 504}
+    assert live.is_own(response, expected["films"])
+    assert seen <= {200, 503, 504} | ({0} if part == ":gateway" else set())
 
 
 def test_sigterm_loses_no_accepted_request(server, expected):
@@ -203,7 +161,7 @@ def test_sigterm_loses_no_accepted_request(server, expected):
                 response = server.predict(name, [served.KINDS[name][2]])
             except (OSError, http.client.HTTPException):
                 response = (0, None)  # The server has ended.
-            if _is_own(response, expected[name]):
+            if live.is_own(response, expected[name]):
                 sent_before.append(start)
             elif start < ending or response[0] not in (0, 503):
                 wrong.append((start - ending, response))

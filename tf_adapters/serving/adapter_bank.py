@@ -13,6 +13,8 @@ from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.interop import formats
+from tf_adapters.interop import hub
+from tf_adapters.interop import hub_address
 from tf_adapters.interop import stored_adapter
 from tf_adapters.models import trained_members
 from tf_adapters.models.bank_model import BankModel
@@ -89,14 +91,25 @@ class AdapterBank:
                 encoder.
             UserError: If the adapter is damaged, or a bank cannot hold it.
         """
-        with self._loading:
-            if self._bank is None or key not in self._bank.names:
-                self._add(key, source)
-            with self.bank.using([key]) as used:
-                (member,) = used.members
-            if key not in self._readings:
-                self._readings[key] = self._reading(source, member)
+        member = self._loaded(key)
+        if member is None:
+            folder = _local(source)  # Others do not wait for a download.
+            with self._loading:
+                if self._bank is None or key not in self._bank.names:
+                    self._add(key, folder)
+                with self.bank.using([key]) as used:
+                    (member,) = used.members
+                if key not in self._readings:
+                    self._readings[key] = self._reading(folder, member)
         return self._describe(key, member)
+
+    def _loaded(self, key: str) -> trained_members.Member | None:
+        """Returns an adapter, or `None` if it is not there."""
+        if self._bank is None or key not in self._readings:
+            return None
+        with contextlib.suppress(AdapterError), self._bank.using([key]) as used:
+            return used.members[0]
+        return None
 
     def load_first(self, sources: Mapping[str, str]) -> None:
         """Makes a bank of many adapters at once, if there is none yet.
@@ -115,7 +128,7 @@ class AdapterBank:
             members = []
             for key, source in list(sources.items())[: self.capacity]:
                 with contextlib.suppress(UserError, RequestError):
-                    members.append(self._member(key, source))
+                    members.append(self._member(key, _local(source)))
             # If a bank cannot hold one of them, all are loaded one by one.
             with contextlib.suppress(UserError):
                 if members:
@@ -190,6 +203,12 @@ class AdapterBank:
                     if attempt == _ATTEMPTS - 1:
                         raise
             yield used
+
+
+def _local(source: str) -> str:
+    """Returns the path of an adapter, which is downloaded if needed."""
+    is_address = hub_address.is_address(source)
+    return str(hub.pull(source)) if is_address else source
 
 
 def _check_encoder(found: dict[str, Any], encoder: Encoder) -> None:

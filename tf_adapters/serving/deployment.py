@@ -1,14 +1,18 @@
 """The two deployments of Ray Serve that make up the server.
 
 `Gateway` answers HTTP, and forms batches across clients and adapters. It needs
-neither TensorFlow nor the encoder. `EngineReplica` computes a batch; there can
-be several replicas, on several machines. Each loads an adapter when it first
-needs it, so that a new replica needs no other preparation.
+neither TensorFlow nor the encoder. On one machine it listens itself, because
+Ray's proxy takes longer for a request than the gateway. In a cluster, Ray's
+proxies listen on every machine. `EngineReplica` computes a batch; there can be
+several replicas, on several machines. Each loads an adapter when it first needs
+it, so that a new replica needs no other preparation.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
+from collections.abc import Callable
 import logging
 from typing import TYPE_CHECKING
 from typing import Any
@@ -64,6 +68,7 @@ class Gateway:
     def __init__(self, engine: Any, settings: Settings) -> None:
         # Imported here, because the classes are pickled with this module.
         from tf_adapters.serving.app import App
+        from tf_adapters.serving.listener import Listener
         from tf_adapters.serving.request_log import RequestLog
         from tf_adapters.serving.service import Service
 
@@ -80,6 +85,11 @@ class Gateway:
         )
         log = RequestLog(settings.log_file)
         self._app = App(self.service, log, settings.token)
+        self._listener: Listener | None = None
+        if settings.ray_address is None:
+            self._listener = Listener(
+                self._app.starlette(), settings.host, settings.port
+            )
 
     def __serve_build_asgi_app__(self) -> Starlette:  # noqa: N807
         return self._app.starlette()
@@ -87,10 +97,15 @@ class Gateway:
     async def reconfigure(self, config: dict[str, Any]) -> None:
         """Serves the declared adapters, the dict `config["adapters"]`."""
         await self.service.declare(config["adapters"])
+        if self._listener is not None:
+            await self._listener.start()
 
     async def drain(self, seconds: float) -> int:
         """Ends the service; see `App.drain`."""
-        return await self._app.drain(seconds)
+        left = await self._app.drain(seconds)
+        if self._listener is not None:
+            await self._listener.stop()
+        return left
 
     async def answer(self, ask: Ask) -> Reply:
         """Returns the reply to a request, computed with others."""
@@ -100,7 +115,9 @@ class Gateway:
 
     async def load(self, key: str, source: str) -> dict[str, Any]:
         """Loads an adapter; see `Engine.load`."""
-        found = await self._engine.load.remote(key, source)
+        found = await self._retried(
+            lambda: self._engine.load.remote(key, source)
+        )
         if isinstance(found, Reply):
             raise RequestError(found.status, found.message)
         return found
@@ -132,19 +149,32 @@ class Gateway:
             return False
 
     async def _send(self, asks: list[Ask]) -> list[Reply]:
-        """Sends a batch to a replica, again if the replica ends meanwhile."""
+        """Sends a batch to a replica of the engine."""
         self._app.metrics.count_batch(len(asks))
+        try:
+            return await self._retried(lambda: self._engine.answer.remote(asks))
+        except BackPressureError:
+            reply = Reply(status=429, message="The server is busy.")
+        except RequestError as error:
+            reply = Reply(status=error.status, message=error.message)
+        return [reply] * len(asks)
+
+    async def _retried(self, call: Callable[[], Awaitable[Any]]) -> Any:
+        """Calls a replica of the engine, again if it ends meanwhile.
+
+        Args:
+            call: Function that sends the call.
+
+        Raises:
+            RequestError: With status 503 if all attempts fail.
+        """
         for attempt in range(_ATTEMPTS):
             try:
-                return await self._engine.answer.remote(asks)
-            except BackPressureError:
-                reply = Reply(status=429, message="The server is busy.")
-                return [reply] * len(asks)
+                return await call()
             except (ray.exceptions.RayActorError, DeploymentUnavailableError):
                 _LOGGER.warning("A replica of the engine has ended.")
                 await asyncio.sleep(0.2 * 2**attempt)
-        reply = Reply(status=503, message="The engine is being started again.")
-        return [reply] * len(asks)
+        raise RequestError(503, "The engine is being started again.", 1)
 
 
 def application(settings: Settings, sources: dict[str, str]) -> Any:

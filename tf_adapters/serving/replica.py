@@ -42,6 +42,8 @@ class EngineReplica:
             encoder, tokenizer, settings.capacity, settings.max_tokens
         )
         self._threads = futures.ThreadPoolExecutor(BATCHES)
+        # Of their own, so that no batch waits for a download.
+        self._loading_threads = futures.ThreadPoolExecutor(BATCHES)
 
     async def answer(self, asks: list[Ask]) -> list[Reply]:
         """Returns the reply to each request of a batch."""
@@ -53,7 +55,10 @@ class EngineReplica:
         If it cannot be loaded, returns a `Reply` that says why.
         """
         try:
-            return await self._in_thread(self._engine.load, key, source)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(
+                self._loading_threads, self._engine.load, key, source
+            )
         except (UserError, RequestError) as error:
             return Reply(status=409, message=str(error))
         except Exception as error:

@@ -53,10 +53,7 @@ def running(settings: Settings, sources: dict[str, str]) -> Iterator[Any]:
     if not settings.verbose:
         logging.getLogger("ray.serve").setLevel(logging.WARNING)
     try:
-        serve.start(
-            http_options={"host": settings.host, "port": settings.port},
-            logging_config=_LOGGING,
-        )
+        _start(settings)
         gateway = _run(settings, sources)
         try:
             yield gateway
@@ -70,12 +67,21 @@ def running(settings: Settings, sources: dict[str, str]) -> Iterator[Any]:
             serve.delete(_NAME)
 
 
+def _start(settings: Settings) -> None:
+    """Starts Ray Serve, whose proxies listen if it runs in a cluster."""
+    options: dict[str, Any] = {"proxy_location": "Disabled"}
+    if settings.ray_address is not None:
+        address = {"host": settings.host, "port": settings.port}
+        options = {"http_options": address}
+    serve.start(**options, logging_config=_LOGGING)
+
+
 def _run(settings: Settings, sources: dict[str, str]) -> Any:
     try:
         return serve.run(
             deployment.application(settings, sources),
             name=_NAME,
-            route_prefix="/",
+            route_prefix=None if settings.ray_address is None else "/",
             logging_config=_LOGGING,
         )
     except RuntimeError as error:

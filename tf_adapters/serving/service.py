@@ -102,14 +102,8 @@ class Service:
         self.limits.check_instances(instances)
         if self.under_way.total >= self.limits.waiting:
             raise RequestError(429, "Too many requests wait.", retry_after=1)
-        longest = (offer.facts or {}).get("max_length", 512)
-        ask = Ask(
-            *(offer.key, offer.source, instances),
-            tokens=estimated_tokens(instances, longest),
-            deadline=time.time() + seconds,
-        )
         async with self.under_way.counting(offer.key):
-            reply = await self._before_deadline(ask, seconds)
+            reply = await self._reply(offer, instances, seconds)
         if reply.is_damaged:
             self.catalog.replace(offer, problem=reply.message)
         if reply.status != 200:
@@ -117,9 +111,19 @@ class Service:
             raise RequestError(reply.status, reply.message, wait)
         return offer, reply
 
-    async def _before_deadline(self, ask: Ask, seconds: float) -> Reply:
+    async def _reply(
+        self, offer: Offer, instances: list[Any], seconds: float
+    ) -> Reply:
         try:
-            return await asyncio.wait_for(self.engine.answer(ask), seconds)
+            async with asyncio.timeout(seconds):
+                # Loaded first, so that no batch has to wait for that.
+                facts = await self._facts(offer)
+                ask = Ask(
+                    *(offer.key, offer.source, instances),
+                    tokens=estimated_tokens(instances, facts["max_length"]),
+                    deadline=time.time() + seconds,
+                )
+                return await self.engine.answer(ask)
         except TimeoutError:
             raise RequestError(
                 504, f"There was no answer within {seconds:g} seconds."

@@ -63,14 +63,16 @@ docs: $(VENV)/.installed-dev
 mutants: $(VENV)/.installed-dev
 	$(RUN) tests/mutants/run.py
 
-# Damaged files for every reader, for 20 minutes. See docs/reliability.md.
+# Damaged files for every reader, for 20 minutes; the same command goes on where
+# it stopped. See docs/reliability.md.
 fuzz: $(VENV)/.installed-dev
-	$(RUN) -m tests.fuzz.run --write
+	$(RUN) -m tests.fuzz.run --seconds=1200 --write
 
 # N short runs, killed and damaged; the same command goes on where it stopped.
 N ?= 500
 soak: $(VENV)/.installed-dev
-	$(RUN) -m tests.soak.run --trials=$(N) --write
+	$(RUN) -m tests.soak.run --trials=$(N)
+	KERAS_BACKEND=jax $(RUN) -m tests.soak.run --trials=$(N) --write
 
 # Requests with wrong lengths, types and bytes, for every kind of output; and to
 # the live server over HTTP.
@@ -78,9 +80,14 @@ hostile: $(VENV)/.installed-dev
 	$(RUN) -m tests.served.run --write
 	$(RUN) -m tests.hostile.run --write
 
-# Against the `adapters` library; see benchmarks/peers/README.md.
+# All speeds and memory, into docs/benchmarks.md; it can be stopped and resumed.
+# PEER is a Python with PyTorch, `adapters` and PEFT (benchmarks/peers); ONLY has
+# names of `benchmarks/bench.py --list`.
+PEER ?=
+ONLY ?=
 bench: $(VENV)/.installed
-	$(RUN) benchmarks/train_throughput.py --data_dir=$(DATA_DIR)
+	$(RUN) benchmarks/bench.py --data_dir=$(DATA_DIR) --peer_python=$(PEER) \
+	  --only=$(ONLY)
 
 # The exact versions of an installation with hashes, into requirements.lock; and
 # the table of their licenses, into docs/security.md.

@@ -14,9 +14,7 @@ the other methods; their weights are random. A batch asks for
 All of them and the bare encoder take turns; a ratio is texts a second of the
 bank over those of the encoder with a head alone, its spread is over the turns.
 
-The second table is about one bottleneck in each of these batches: its products
-with kernels that are copied for each text, as the bank computes them, and with
-texts sorted by adapter, a product for each adapter.
+`bank_products.py` compares two ways to compute one bottleneck of such a batch.
 """
 
 import argparse
@@ -27,8 +25,9 @@ import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # As train.py does.
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 
+import measurements  # noqa: E402
 import numpy as np  # noqa: E402
 
 KINDS = "pfeiffer,lora,ia3,adapter_bias,prefix_tuning,houlsby"
@@ -70,7 +69,7 @@ def make_models(encoder, kinds):
 
 
 def measure_bank(arguments):
-    """Prints the first table."""
+    """Prints the table."""
     import tf_adapters
 
     encoder, _ = tf_adapters.load_encoder("minilm")
@@ -93,6 +92,11 @@ def measure_bank(arguments):
             f"{seconds:.1f} s",
             file=sys.stderr,
         )
+        rows = [
+            measurements.row(f"{adapters} adapters, weights", "MB", [size]),
+            measurements.row(f"{adapters} adapters, adding", "s", [seconds]),
+        ]
+        measurements.write(arguments.output, rows)
         for tokens in map(int, arguments.tokens.split(",")):
             calls = {
                 workload: (ask, inputs_of(draw_ids, tokens, arguments.batch))
@@ -166,9 +170,19 @@ def time_all(calls, arguments):
 
 
 def report(adapters, tokens, seconds, arguments):
-    """Prints a line of the first table for each workload."""
-    bare = seconds.pop("bare")
+    """Prints a line of the table for each workload."""
+    bare, rows = seconds.pop("bare"), []
     for workload, values in seconds.items():
+        rows.append(
+            measurements.row(
+                f"{adapters} adapters, {tokens} tokens, {workload}",
+                "texts/s",
+                arguments.batch / values,
+                arguments.batch / bare,
+                "encoder with a head alone",
+                more_is_better=True,
+            )
+        )
         low, middle, high = np.quantile(bare / values, [0.25, 0.5, 0.75])
         print(
             f"| {adapters} | {tokens} | {workload} | "
@@ -177,80 +191,7 @@ def report(adapters, tokens, seconds, arguments):
             f"{low:.2f}-{high:.2f} |",
             flush=True,
         )
-
-
-def measure_products(arguments):
-    """Prints the second table."""
-    import tensorflow as tf
-
-    generator = np.random.default_rng(0)
-    adapters = max(map(int, arguments.adapters.split(",")))
-    for units in (8, 64):
-        kernels = [
-            tf.Variable(generator.normal(size=shape).astype("float32"))
-            for shape in ((adapters, 384, units), (adapters, units, 384))
-        ]
-        for tokens in map(int, arguments.tokens.split(",")):
-            x = generator.normal(size=(arguments.batch, tokens, 384))
-            x = tf.constant(x, "float32")
-            for workload in WORKLOADS:
-                rows = draw(workload, adapters, arguments.batch, generator)
-                inputs = x, tf.constant(rows, "int32")
-                print_products(units, tokens, workload, kernels, inputs)
-
-
-def print_products(units, tokens, workload, kernels, inputs, repeats=30):
-    """Prints the time of the two ways to multiply, in milliseconds."""
-    import tensorflow as tf
-
-    numbers = []
-    for way in (copied, in_segments):
-        call = tf.function(lambda x, rows, w=way: w(kernels, x, rows))
-        np.asarray(call(*inputs))
-        times = [
-            seconds_of(lambda c=call: np.asarray(c(*inputs)))
-            for _ in range(repeats)
-        ]
-        numbers.append(1e3 * np.median(times))
-    distinct = len(np.unique(inputs[1]))
-    print(
-        f"| {units} | {tokens} | {workload} | {distinct} | "
-        f"{numbers[0]:.2f} | {numbers[1]:.2f} |",
-        flush=True,
-    )
-
-
-def copied(kernels, x, rows):
-    """Multiplies each text by a copy of its adapter's kernels."""
-    import tensorflow as tf
-
-    for kernel in kernels:
-        x = tf.matmul(x, kernel.sparse_read(rows))
-    return x
-
-
-def in_segments(kernels, x, rows):
-    """Sorts texts by adapter, and multiplies the texts of each at once."""
-    import tensorflow as tf
-
-    order = tf.argsort(rows)
-    distinct, _, counts = tf.unique_with_counts(tf.gather(rows, order))
-    x, ends = tf.gather(x, order), tf.cumsum(counts)
-    tokens, width = x.shape[1:]
-    found = tf.TensorArray(
-        tf.float32, tf.size(distinct), element_shape=[None, tokens, width]
-    )
-
-    def segment(i, found):
-        part = tf.reshape(x[ends[i] - counts[i] : ends[i]], (-1, width))
-        for kernel in kernels:
-            part = tf.matmul(part, kernel.sparse_read(distinct[i]))
-        return i + 1, found.write(i, tf.reshape(part, (-1, tokens, width)))
-
-    _, found = tf.while_loop(
-        lambda i, _: i < tf.size(distinct), segment, (0, found)
-    )
-    return tf.gather(found.concat(), tf.argsort(order))
+    measurements.write(arguments.output, rows)
 
 
 def main():
@@ -264,17 +205,13 @@ def main():
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--steps", type=int, default=2)
+    measurements.add_option(parser)
     arguments = parser.parse_args()
     print(
         "| adapters | tokens | batch | bank, texts/s | encoder, texts/s | "
         "ratio | middle half |\n" + "|---" * 7 + "|"
     )
     measure_bank(arguments)
-    print(
-        "\n| width | tokens | batch | adapters in it | copied, ms | sorted, ms "
-        "|\n" + "|---" * 6 + "|"
-    )
-    measure_products(arguments)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import deployment_worker
+import measurements
 import numpy as np
 from worker import Worker
 
@@ -192,6 +193,30 @@ def report(name, seconds, load, size, lost):
     )
 
 
+def rows_of(names, seconds, lengths):
+    """Returns rows for each file, compared with PyTorch if it was measured.
+
+    Args:
+        names: Names of the files.
+        seconds: What `measure` returned.
+        lengths: Two integers, the tokens of short and of long texts.
+    """
+    cases = {"one": f"one text of {lengths[0]} tokens"}
+    for what, tokens in zip(("short", "long"), lengths, strict=True):
+        cases[what] = f"{deployment_worker.ROWS} texts of {tokens} tokens"
+    return [
+        measurements.row(
+            f"{name}, {case}",
+            "s",
+            seconds[name, what],
+            seconds.get(("pytorch", what)),
+            "PyTorch, the encoder alone",
+        )
+        for name in names
+        for what, case in cases.items()
+    ]
+
+
 def megabytes(path):
     """Returns the size of a file, or of all files in a folder."""
     files = path.rglob("*") if path.is_dir() else [path]
@@ -233,6 +258,7 @@ def main():
     )
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--lengths", type=int, nargs=2, default=[32, 128])
+    measurements.add_option(parser)
     arguments = parser.parse_args()
     short, long = arguments.lengths
     if arguments.run:
@@ -257,6 +283,8 @@ def main():
             size = megabytes(files[name][1]) if name in files else float("nan")
             load = worker.first["load"]
             report(name, seconds, load, size, lost.get(name, ""))
+        rows = rows_of(files, seconds, arguments.lengths)
+        measurements.write(arguments.output, rows)
 
 
 if __name__ == "__main__":

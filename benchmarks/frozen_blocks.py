@@ -12,6 +12,7 @@ from pathlib import Path
 import time
 
 import fusion_worker
+import measurements
 import numpy as np
 
 from tf_adapters import methods
@@ -54,6 +55,7 @@ def main():
     parser.add_argument("--trained", type=int, default=1)
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--steps", type=int, default=4)
+    measurements.add_option(parser)
     arguments = parser.parse_args()
     shape, trained = arguments.shape, arguments.trained
     runs = {
@@ -69,6 +71,10 @@ def main():
         print(f"{name}: {middle:.3f} s a step ({low:.3f} to {high:.3f})")
     whole, kept = map(np.median, seconds.values())
     print(f"{whole / kept:.2f} times as fast")
+    case = f"{shape}, the last blocks: {trained}"
+    whole, kept = seconds.values()
+    row = measurements.row(case, "s a step", kept, whole, "whole encoder")
+    measurements.write(arguments.output, [row])
 
 
 if __name__ == "__main__":

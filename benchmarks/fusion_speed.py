@@ -14,37 +14,57 @@ import argparse
 from pathlib import Path
 import sys
 
+import measurements
 import numpy as np
 from worker import Worker
 
 HERE = Path(__file__).parent
 
 
-def measure(options, arguments):
-    """Returns seconds {(side, what): [one a turn]} and bytes {side: peak}.
+def start_sides(options, peer_python=None):
+    """Starts our worker and the peer's; returns a dict from side to worker.
 
     Args:
         options: What both workers are started with.
-        arguments: `peer_python`, `turns` and `steps`.
+        peer_python: Python of the peer. `None` (default) starts ours only.
     """
-    peer = [arguments.peer_python, HERE / "peers" / "fusion_worker.py"]
-    sides = {
-        "ours": Worker([sys.executable, HERE / "fusion_worker.py", *options]),
-        "theirs": Worker([*peer, *options]),
-    }
-    seconds, peaks = {}, {}
-    for turn in range(arguments.turns + 1):
+    own = [sys.executable, HERE / "fusion_worker.py", *options]
+    sides = {"ours": Worker(own)}
+    if peer_python:
+        script = HERE / "peers" / "fusion_worker.py"
+        sides["theirs"] = Worker([peer_python, script, *options])
+    return sides
+
+
+def measure(sides, turns, steps):
+    """Returns the workers' answers as {(side, what): [one for each turn]}.
+
+    Args:
+        sides: What `start_sides` returned. The workers are stopped.
+        turns: Number of turns. One more comes first.
+        steps: Steps in a turn. Seconds in the answers are of one step.
+    """
+    answers = {}
+    for turn in range(turns + 1):
         for what in ("train", "infer"):
             for name, worker in sides.items():
-                answer = worker.do(what, arguments.steps)
-                if what == "train":
-                    peaks[name] = answer["peak_bytes"]
+                answer = worker.do(what, steps)
+                answer["seconds"] /= steps
                 if turn:  # The first turn builds graphs and fills caches.
-                    value = answer["seconds"] / arguments.steps
-                    seconds.setdefault((name, what), []).append(value)
+                    answers.setdefault((name, what), []).append(answer)
     for worker in sides.values():
         worker.stop()
-    return seconds, peaks
+    return answers
+
+
+def values(answers, side, what, name="seconds"):
+    """Returns one value of each answer of a side."""
+    return [answer[name] for answer in answers[side, what]]
+
+
+def gigabytes(answers, side):
+    """Returns the peak memory of a side's training."""
+    return max(values(answers, side, "train", "peak_bytes")) / 1e9
 
 
 def main():
@@ -58,6 +78,7 @@ def main():
     parser.add_argument("--lora_ranks", help="Measures LoRA, not fusion.")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--steps", type=int, default=2)
+    measurements.add_option(parser)
     arguments = parser.parse_args()
     option, numbers = "adapters", arguments.adapters
     if arguments.lora_ranks:
@@ -69,15 +90,36 @@ def main():
     for shape in arguments.shapes.split(","):
         for number in map(int, numbers.split(",")):
             options = [f"--shape={shape}", f"--{option}={number}"]
-            report(shape, number, *measure(options, arguments))
+            sides = start_sides(options, arguments.peer_python)
+            found = measure(sides, arguments.turns, arguments.steps)
+            report(shape, number, found)
+            case = f"{shape}, {option.replace('_', ' ')} {number}"
+            measurements.write(arguments.output, rows_of(case, found))
 
 
-def report(shape, number, seconds, peaks):
+def rows_of(case, answers):
+    """Returns rows of seconds for a step and of peak memory."""
+    peer = "PEFT" if "lora" in case else "adapters"
+    rows = [
+        measurements.row(
+            f"{case}, {what}",
+            "s a step",
+            values(answers, "ours", what),
+            values(answers, "theirs", what),
+            peer,
+        )
+        for what in ("train", "infer")
+    ]
+    memory = [[gigabytes(answers, side)] for side in ("ours", "theirs")]
+    return [*rows, measurements.row(f"{case}, memory", "GB", *memory, peer)]
+
+
+def report(shape, number, answers):
     """Prints a line for training and one for inference."""
-    memory = [f"{peaks[side] / 1e9:.2f}" for side in ("ours", "theirs")]
+    memory = [f"{gigabytes(answers, side):.2f}" for side in ("ours", "theirs")]
     for what in ("train", "infer"):
         ours, theirs = (
-            np.array(seconds[side, what]) for side in ("ours", "theirs")
+            np.array(values(answers, side, what)) for side in ("ours", "theirs")
         )
         low, middle, high = np.quantile(theirs / ours, [0.25, 0.5, 0.75])
         print(

@@ -93,10 +93,20 @@ def operations(case, small, trains):
         trains: Whether the step trains, or only computes the outputs.
     """
     blocks, width, _ = case.sizes(small)
-    tokens = case.batch * case.tokens
-    # Four projections of attention; two of width 4d. Scores and mixture.
-    a_token = 2 * 12 * width**2 + 4 * case.tokens * width
-    forward = blocks * tokens * a_token
+    forward = case.batch * text_operations(blocks, width, case.tokens)
     if not trains:
         return forward
     return forward * (3 if case.method == "full" else 2)
+
+
+def text_operations(blocks, width, tokens):
+    """Returns the operations of an encoder's forward pass for one text.
+
+    Args:
+        blocks: Number of blocks.
+        width: Width of the encoder.
+        tokens: Number of tokens of the text.
+    """
+    # Four projections of attention; two of width 4d. Scores and mixture.
+    a_token = 2 * 12 * width**2 + 4 * tokens * width
+    return blocks * tokens * a_token

@@ -5,7 +5,7 @@
 Each number is the most memory that a process has had after three steps, with
 its libraries: an encoder of random weights in float32, 32 texts of 128 tokens.
 LoRA is compared with PEFT, Houlsby's and Pfeiffer's adapters with `adapters`.
-AdapterBias has no peer.
+AdapterBias has no peer. Without a path for `--peer_python`, none has one.
 """
 
 import argparse
@@ -14,10 +14,11 @@ from pathlib import Path
 import subprocess
 import sys
 
+import measurements
 import memory_worker
 
 HERE = Path(__file__).parent
-PEERS = ("houlsby", "pfeiffer", "lora")
+PEERS = {"houlsby": "adapters", "pfeiffer": "adapters", "lora": "PEFT"}
 
 
 def gigabytes(command):
@@ -42,21 +43,32 @@ def theirs(method, python):
     return gigabytes([*command, "--steps=1", "--turns=1", case])
 
 
+def rematerialized(method, again, own):
+    """Returns the row of a method with `train.remat`."""
+    case, other = f"{method}, `train.remat`", "without it"
+    return measurements.row(case, "GB", [again], [own], other)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peer_python", default=".venv-peer/bin/python")
     parser.add_argument("--methods", default=",".join(memory_worker.METHODS))
+    measurements.add_option(parser)
     arguments = parser.parse_args()
     print("| method | ours, GB | with `train.remat` | theirs | ratio |")
     print("|---|---|---|---|---|")
     for method in arguments.methods.split(","):
         own, again = ours(method), ours(method, "--remat")
+        rows = [rematerialized(method, again, own)]
         cells = ["", ""]
-        if method in PEERS:
+        if method in PEERS and arguments.peer_python:
             peer = theirs(method, arguments.peer_python)
+            found = method, "GB", [own], [peer], PEERS[method]
+            rows.append(measurements.row(*found))
             cells = [f"{peer:.2f}", f"{own / peer:.2f}"]
         row = [method, f"{own:.2f}", f"{again:.2f}", *cells]
         print(f"| {' | '.join(row)} |", flush=True)
+        measurements.write(arguments.output, rows)
 
 
 if __name__ == "__main__":

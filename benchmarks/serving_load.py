@@ -35,6 +35,7 @@ from bank_speed import KINDS  # noqa: E402
 import load_adapters  # noqa: E402
 import load_clients  # noqa: E402
 import load_servers  # noqa: E402
+import measurements  # noqa: E402
 import numpy as np  # noqa: E402
 
 
@@ -89,6 +90,29 @@ def report(found, counts):
     print(f"answers: {dict(counts)}")
 
 
+def rows_of(found):
+    """Returns rows of speeds and of the 99th percentile of the latencies.
+
+    Args:
+        found: Dict from each case to its figures in each turn; see `measure`.
+    """
+    bare, _, bare_last = found["bare", "zipf", False].T
+    peer, rows = "a server with a head alone", []
+    for (name, workload, changes), figures in found.items():
+        if name == "bare":
+            continue
+        speeds, _, last = figures.T
+        case = f"{name} adapters, {workload}{', changing' if changes else ''}"
+        rows.append(
+            measurements.row(
+                case, "texts/s", speeds, bare, peer, more_is_better=True
+            )
+        )
+        p99 = f"{case}, p99", "ms", 1e3 * last, 1e3 * bare_last, peer
+        rows.append(measurements.row(*p99))
+    return rows
+
+
 def main():
     arguments = _arguments()
     # So that the servers end with this process.
@@ -122,7 +146,9 @@ def main():
                 for changes in (False, True)
                 if name != "bare" or (workload == "zipf" and not changes)
             ]
-            report(*measure(servers, cases, load, arguments.turns, folder))
+            found = measure(servers, cases, load, arguments.turns, folder)
+            report(*found)
+            measurements.write(arguments.output, rows_of(found[0]))
             for name, server in servers.items():
                 print(f"{name} adapters: {server.megabytes(':engine'):.0f} MB")
         finally:
@@ -144,6 +170,7 @@ def _arguments():
         "--requests", type=int, help="end after so many, not after --seconds"
     )
     parser.add_argument("--turns", type=int, default=5)
+    measurements.add_option(parser)
     return parser.parse_args()
 
 

@@ -27,6 +27,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # As train.py does.
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 
+import measurements  # noqa: E402
 import numpy as np  # noqa: E402
 from worker import Worker  # noqa: E402
 
@@ -114,6 +115,15 @@ def report(num_tasks, arguments, answers, sizes):
         for key, of_side in answers.items()
     }
     ratios = seconds["each", "mixed"] / seconds["one", "mixed"]
+    row = measurements.row(
+        f"{num_tasks} tasks, mixed requests",
+        "texts/s",
+        texts / seconds["one", "mixed"],
+        texts / seconds["each", "mixed"],
+        "a SavedModel for each task",
+        more_is_better=True,
+    )
+    measurements.write(arguments.output, [row])
     low, middle, high = np.quantile(ratios, [0.25, 0.5, 0.75])
     speeds = [
         f"{texts / np.median(seconds[key]):.0f}"
@@ -140,6 +150,7 @@ def main():
     parser.add_argument("--group", type=int, default=32)
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--steps", type=int, default=10)
+    measurements.add_option(parser)
     arguments = parser.parse_args()
     print(
         "| tasks | one model, texts/s | one each | one each, groups of one "

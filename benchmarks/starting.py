@@ -19,6 +19,8 @@ import sys
 import tempfile
 import time
 
+import measurements
+
 from tf_adapters.encoders import minilm
 
 ROOT = Path(__file__).parents[1]
@@ -99,12 +101,31 @@ def report(seconds):
         )
 
 
+def rows_of(seconds):
+    """Returns a row for each command and clock, compared with the first."""
+    (least, base), *others = seconds.items()
+    return [
+        measurements.row(
+            f"{name}, {clock}",
+            "s",
+            [values[place] for values in found],
+            [values[place] for values in base],
+            least,
+        )
+        for name, found in others
+        for place, clock in enumerate(("clock", "processor time"))
+    ]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--turns", type=int, default=3)
+    measurements.add_option(parser)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        report(measure(arguments.turns, folder))
+        seconds = measure(arguments.turns, folder)
+    report(seconds)
+    measurements.write(arguments.output, rows_of(seconds))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # As train.py does.
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 
+import measurements  # noqa: E402
 import numpy as np  # noqa: E402
 import peer_rows  # noqa: E402
 from worker import Worker  # noqa: E402
@@ -138,10 +139,21 @@ def compare(task, precision, arguments):
         )
         for peer in peers.values():
             peer.stop()
+    rows = []
     for (side, what), theirs in seconds.items():
         own = np.array(seconds["ours", what])
         if side == "ours":
             continue
+        rows.append(
+            measurements.row(
+                f"{task}, {name}, {what}, batches {side.split()[-1]}",
+                "examples/s",
+                1 / own,
+                1 / np.array(theirs),
+                "adapters",
+                more_is_better=True,
+            )
+        )
         ratios = np.array(theirs) / own
         low, middle, high = np.quantile(ratios, [0.25, 0.5, 0.75])
         print(
@@ -150,6 +162,7 @@ def compare(task, precision, arguments):
             f"| {low:.2f}-{high:.2f} |",
             flush=True,
         )
+    measurements.write(arguments.output, rows)
 
 
 def main():
@@ -163,6 +176,7 @@ def main():
     parser.add_argument("--precisions", default="float32,mixed_bfloat16")
     parser.add_argument("--examples", type=int, default=640)
     parser.add_argument("--turns", type=int, default=5)
+    measurements.add_option(parser)
     arguments = parser.parse_args()
     print(
         "| task | precision | | peer | ours, examples/s | theirs | ratio | "

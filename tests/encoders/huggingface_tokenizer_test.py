@@ -16,6 +16,8 @@ import transformers
 
 from tests.fixtures import huggingface_folders
 from tests.fixtures.sentences import SENTENCES
+from tests.interop import folders
+from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens import special_tokens
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.encoders import huggingface_tokenizer
@@ -243,6 +245,15 @@ def test_who_decides_on_lowercase(tmp_path, options, normalizer, lowercases):
     tokenizer = huggingface_tokenizer.load_huggingface_tokenizer(tmp_path)
     unknown = tokenizer.token_to_id("[UNK]")
     assert (tokenizer(["FILM"]) != [[unknown]]) is lowercases
+
+
+@pytest.mark.parametrize("key", ["num_hidden_layers", "num_labels"])
+def test_a_configuration_that_needs_all_memory_is_refused(
+    key, only_tokenizer_json
+):
+    folders.edit(only_tokenizer_json / "config.json", key, 10**12)
+    with pytest.raises(UserError, match=f"`{key}` must be at most"):
+        huggingface_tokenizer.load_huggingface_tokenizer(only_tokenizer_json)
 
 
 def test_folder_without_a_vocabulary(tmp_path):

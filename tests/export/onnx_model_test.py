@@ -136,7 +136,9 @@ def test_a_quantized_file_is_close_and_describes_itself(
 
 
 @pytest.mark.parametrize("name", ["token_ids", "padding_mask", "segment_ids"])
-@pytest.mark.parametrize("shape", [(1, 8), (3, 1), (3, 7), (8, 3)])
+@pytest.mark.parametrize(
+    "shape", [(1, 8), (3, 1), (3, 7), (8, 3), (0, 8), (3, 0), (0, 0)]
+)
 def test_inputs_of_different_shapes_are_refused(name, shape, exported):
     _, _, folder = exported
     session = onnxruntime.InferenceSession(str(folder / "model.onnx"))

@@ -1,122 +1,107 @@
 """Reads many damaged inputs in a process of its own, under limits.
 
 The process is forked from one with all imports, before TensorFlow starts its
-threads. If it dies or hangs, the input is a fault, and another process reads
-the next one.
+threads, and works in memory. If it dies or hangs, the input is a fault, and
+another process reads the next one.
 """
 
 import contextlib
-import dataclasses
+import gc
 import logging
 import multiprocessing
 import os
 from pathlib import Path
 import re
+import signal
 import tempfile
 import time
 import warnings
 
 from tests.fuzz import damage as damage_lib
+from tests.fuzz import outcomes as outcomes_lib
 from tests.fuzz import trial
 from tests.fuzz.readers import READERS
 
 CASES = Path(__file__).parent / "cases"
 _FORK = multiprocessing.get_context("fork")
+_MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 _CHECK_EVERY = 500
 _KEPT = 10
 
 
-@dataclasses.dataclass
-class Count:
-    """How many inputs of a reader were refused, read, or faults."""
-
-    inputs: int = 0
-    refused: int = 0
-    read: int = 0
-    faults: int = 0
-
-
-class _Progress:
-    """Numbers that a worker shares with its parent."""
-
-    def __init__(self):
-        self.values = _FORK.RawArray("q", [0, 0, 0, 0])
-
-    @property
-    def number(self):
-        return self.values[0]
-
-    def add(self, outcome):
-        self.values[outcome] += 1
-        self.values[0] += 1
-
-
-_READ, _REFUSED, _FAULT = 1, 2, 3
-
-
-def run(name, inputs, seconds, seed=0, cases=CASES):
-    """Returns the `Count` of a reader.
+def run(name, outcomes, inputs, seconds, seed=0, cases=CASES):
+    """Reads the inputs of a reader that were not read, or were faults.
 
     Args:
         name: Key of `READERS`.
-        inputs: How many inputs to read.
-        seconds: Time after which to stop, even if there are more inputs.
+        outcomes: `Outcomes` of this reader and seed, to which it adds.
+        inputs: How many inputs there are.
+        seconds: Time after which to stop, even if inputs are left.
         seed: Integer. The same seed gives the same inputs.
         cases: Folder for the inputs with faults.
     """
-    progress, end = _Progress(), time.monotonic() + seconds
-    while progress.number < inputs and time.monotonic() < end:
-        with tempfile.TemporaryDirectory() as scratch:
-            job = (name, seed, inputs, end, progress, Path(scratch), cases)
-            ended_alone = _run_worker(job, progress)
-            if not ended_alone and not (Path(scratch) / "made").exists():
+    numbers, end = outcomes.left(inputs), time.monotonic() + seconds
+    while numbers and time.monotonic() < end:
+        with tempfile.TemporaryDirectory(dir=_MEMORY) as scratch:
+            scratch = Path(scratch)
+            job = (name, seed, numbers, end, outcomes, scratch, cases)
+            if _run_worker(job, outcomes):
+                return
+            number = outcomes.under_way()
+            if not (scratch / "made").exists() or number is None:
                 raise RuntimeError(f"{name}: the undamaged folder is not read")
-            if not ended_alone:
-                whole = Path(scratch) / "whole"
-                key = f"{seed}-{progress.number}"
-                damages = trial.damages(READERS[name], whole, key)
-                keep(cases, name, key, damages, "it died or hung")
-                progress.add(_FAULT)
-    values = progress.values
-    return Count(values[0], values[_REFUSED], values[_READ], values[_FAULT])
+            key = f"{seed}-{number}"
+            damages = trial.damages(READERS[name], scratch / "whole", key)
+        keep(cases, name, key, damages, "it died or hung")
+        outcomes.note(number, outcomes_lib.FAULT)
+        numbers = numbers[numbers.index(number) + 1 :]
 
 
-def _run_worker(job, progress):
+def _run_worker(job, outcomes):
     """Returns whether the worker ended by itself."""
-    process = _FORK.Process(target=_work, args=job)
+    process = _FORK.Process(target=_work, args=job, daemon=True)
     process.start()
-    before, since = -1, time.monotonic()
+    before, since = 0, time.monotonic()
     while process.is_alive():
         process.join(timeout=0.2)
-        if progress.number != before:
-            before, since = progress.number, time.monotonic()
-        elif time.monotonic() - since > 3 * trial.SECONDS:
+        if outcomes.changed() != before:
+            before, since = outcomes.changed(), time.monotonic()
+        elif time.monotonic() - since > 2 * trial.BLOCKED_SECONDS:
             process.kill()
             process.join()
     return process.exitcode == 0
 
 
-def _work(name, seed, inputs, end, progress, scratch, cases):
+def _work(name, seed, numbers, end, outcomes, scratch, cases):
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     logging.disable()  # Each damaged checkpoint is a warning.
     warnings.simplefilter("ignore")
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
         folder = trial.Folder(READERS[name], scratch)
+        gc.freeze()  # A million objects of modules are not looked through.
         trial.limit_memory()
         (scratch / "made").touch()
-        while progress.number < inputs and time.monotonic() < end:
-            key = f"{seed}-{progress.number}"
-            progress.add(_outcome(folder, name, key, cases))
-            if progress.number % _CHECK_EVERY == 0:
-                folder.check_undamaged()
+        for number in numbers:
+            if time.monotonic() > end:
+                return
+            outcomes.begin(number)
+            is_checked = number % _CHECK_EVERY == _CHECK_EVERY - 1
+            outcome = _outcome(
+                folder, name, f"{seed}-{number}", is_checked, cases
+            )
+            outcomes.note(number, outcome)
 
 
-def _outcome(folder, name, key, cases):
+def _outcome(folder, name, key, is_checked, cases):
     damages = folder.damages(key)
     try:
-        return _READ if folder.read(damages) else _REFUSED
+        is_read = folder.read(damages)
+        if is_checked:
+            folder.check_undamaged()
+        return outcomes_lib.READ if is_read else outcomes_lib.REFUSED
     except trial.FaultError as fault:
         keep(cases, name, key, damages, str(fault))
-        return _FAULT
+        return outcomes_lib.FAULT
 
 
 def folder_of(cases, name):

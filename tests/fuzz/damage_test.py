@@ -9,6 +9,7 @@ import pytest
 
 from tests.fuzz import campaign
 from tests.fuzz import damage as damage_lib
+from tests.fuzz import outcomes as outcomes_lib
 from tests.fuzz import table
 from tests.fuzz import trial
 from tests.fuzz.reader import Reader
@@ -34,12 +35,12 @@ def test_an_input_that_was_a_fault_is_none(path):
 
 
 @pytest.mark.slow
-def test_new_inputs_have_no_faults(record_property):
+def test_new_inputs_have_no_faults(tmp_path, record_property):
     """The inputs are others than those of `make fuzz`."""
     inputs = 40
     record_property("faults", inputs * len(READERS))
     command = [sys.executable, "-m", "tests.fuzz.run", "--seed=2"]
-    command += [f"--inputs={inputs}", "--seconds=90"]
+    command += [f"--inputs={inputs}", "--seconds=90", f"--folder={tmp_path}"]
     done = subprocess.run(
         command, cwd=table.DOCUMENT.parents[1], capture_output=True, text=True
     )
@@ -78,6 +79,20 @@ def test_a_fault_is_found(tmp_path, answer, message):
         folder.read(damages)
     # The folder is whole again.
     assert folder.read([damage_lib.Damage("a.json", "content", b"[1]")])
+
+
+def test_a_stopped_campaign_goes_on(tmp_path):
+    path = tmp_path / "0.txt"
+    stopped = outcomes_lib.Outcomes(path)
+    for number, outcome in enumerate((b"+", b"-", b"!", b"+")):
+        stopped.note(number, outcome)
+    stopped.begin(4)
+    outcomes = outcomes_lib.Outcomes(path)
+    assert outcomes.under_way() == 4
+    assert outcomes.left(7) == [2, 4, 5, 6]
+    outcomes.note(2, outcomes_lib.REFUSED)
+    assert outcomes.left(7) == [4, 5, 6]
+    assert outcomes.count() == outcomes_lib.Count(4, 2, 2, 0)
 
 
 def test_the_table_is_of_readers():

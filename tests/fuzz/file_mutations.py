@@ -1,5 +1,6 @@
 """Damages a file within its format: what a flipped bit seldom reaches."""
 
+import functools
 import gzip
 import io
 import json
@@ -24,8 +25,12 @@ def _json_lines(content, chance):
     return b"\n".join(lines)
 
 
+# A fuzzer damages the same file thousands of times; `mutate` copies the value.
+_parse_yaml = functools.lru_cache(maxsize=10)(yaml.safe_load)
+
+
 def _yaml(content, chance):
-    value = value_mutations.mutate(yaml.safe_load(content), chance)
+    value = value_mutations.mutate(_parse_yaml(content), chance)
     as_json = value_mutations.to_json(value, chance)  # JSON is YAML.
     if chance.random() < 0.5 or len(as_json) > 10_000:
         return as_json

@@ -3,13 +3,21 @@
 from pathlib import Path
 import re
 
+from tests.fuzz import campaign
+from tests.fuzz.outcomes import Count
+from tests.fuzz.outcomes import Outcomes
 from tests.fuzz.readers import READERS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reliability.md"
 _BEGIN = "<!-- Made by tests/fuzz/run.py. -->\n"
 _END = "<!-- Until here. -->\n"
-_TITLE = "| reader | seed | inputs | refused | read | faults |\n"
-_ROW = re.compile(r"\| ([^|]+) \| (\d+ \| [\d, |]+\d) \|\n")
+_TITLE = "| reader | seeds | inputs | refused | read | faults |\n"
+_ROW = re.compile(r"\| ([^|]+) \| (\d[\d, |]+\d) \|\n")
+
+
+def file_of(folder, name, seed):
+    """Returns the path of the outcomes of a reader with a seed."""
+    return campaign.folder_of(folder, name) / f"{seed}.txt"
 
 
 def line(count):
@@ -31,20 +39,27 @@ def _parts():
     return before, table, after
 
 
-def write(counts, seed):
-    """Writes the rows of some readers; those of the others stay.
+def write(folder):
+    """Writes the rows of the readers with outcomes; those of others stay.
 
     Args:
-        counts: Dict from reader's name to `Count`.
-        seed: Seed of the inputs.
+        folder: Folder with the outcomes of all seeds.
     """
     rows = written()
-    for name, count in counts.items():
-        numbers = (count.inputs, count.refused, count.read, count.faults)
-        rows[name] = " | ".join([str(seed), *(f"{n:,}" for n in numbers)])
+    for name in READERS:
+        files = sorted(campaign.folder_of(folder, name).glob("*.txt"))
+        if files:
+            rows[name] = _row(files)
     lines = "".join(
         f"| {name} | {rows[name]} |\n" for name in READERS if name in rows
     )
     before, _, after = _parts()
     table = f"\n{_TITLE}|---|---|---|---|---|---|\n{lines}\n"
     DOCUMENT.write_text(f"{before}{_BEGIN}{table}{_END}{after}", "utf-8")
+
+
+def _row(files):
+    total = sum((Outcomes(file).count() for file in files), Count())
+    numbers = (total.inputs, total.refused, total.read, total.faults)
+    seeds = ", ".join(sorted((file.stem for file in files), key=int))
+    return " | ".join([seeds, *(f"{n:,}" for n in numbers)])

@@ -53,6 +53,18 @@ def test_a_name_that_is_no_folders_within_is_refused(key, name, setup):
     assert len(refusal) < 600
 
 
+def test_members_whose_names_no_folder_can_have_are_refused(setup):
+    children = json.loads((setup / "adapter_setup.json").read_text())[
+        "adapter_setup"
+    ]["children"]
+    key = "adapter_setup.children"
+    folders.edit(setup / "adapter_setup.json", key, children * 100)
+    refusal = _refusal(setup)
+    assert "is a fusion of 200 adapters" in refusal
+    assert "at most 255 bytes" in refusal
+    assert len(refusal) < 1000
+
+
 def test_an_absolute_name_is_refused(setup, tmp_path):
     path = setup / "adapter_setup.json"
     folders.edit(path, "head_setup", str(tmp_path / "rte"))

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import resource
 
 import numpy as np
 import pytest
@@ -246,6 +247,19 @@ def test_a_newer_format_is_refused(folder):
     path.write_text(json.dumps({**config, "format_version": 99}))
     with pytest.raises(saving.AdapterError, match="format 99"):
         saving.load_adapter(folder, tiny.encoder())
+
+
+@pytest.mark.parametrize("format", ["tf_adapters", "peft", "adapterhub"])
+def test_a_full_disk_is_an_error_of_the_system(tmp_path, format):
+    model = adapt(tiny.encoder(num_blocks=1), methods.LoRA(rank=2))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            saving.save_adapter(model, tmp_path / "lora", format=format)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

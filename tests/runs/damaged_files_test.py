@@ -44,6 +44,9 @@ def _pipe(path):
     [
         *(b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000),
         *(_folder, _pipe),
+        json.dumps(
+            {**RESULT, "transfer": {**_TRANSFER, "metric": ["f1"]}}
+        ).encode(),
         *(
             json.dumps({**RESULT, key: value}).encode()
             for key, value in {

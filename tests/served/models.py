@@ -1,5 +1,6 @@
 """Models of every kind of output, as functions of their signatures."""
 
+import dataclasses
 import functools
 import tempfile
 
@@ -16,6 +17,9 @@ from tf_adapters.export import signatures
 KINDS = {
     "classification": tasks.get("wnli"),
     "regression": tasks.get("stsb"),
+    "multilabel": dataclasses.replace(
+        tasks.get("sst2"), head="multilabel", metrics=("micro_f1",)
+    ),
     **head_models.TASKS,
 }
 # Errors of requests: TensorFlow's, and Python's of a wrong type or name.
@@ -92,4 +96,7 @@ def onnx_file(kind):
     folder = f"{tempfile.mkdtemp()}/model"
     packer = conftest.make_packer("bert")
     path = onnx_model.export_onnx(_model(kind), packer, folder)
-    return OnnxFile(kind, onnxruntime.InferenceSession(path / "model.onnx"))
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # Each refused request is an error.
+    session = onnxruntime.InferenceSession(path / "model.onnx", options)
+    return OnnxFile(kind, session)

@@ -49,8 +49,16 @@ def _features(signature, chance):
         "token_ids": ids * mask,
         "padding_mask": mask,
         "segment_ids": (np.arange(tokens) > 1) & mask,
+        "masked_positions": _positions(ids * mask == mask_id),
     }
     return {name: features[name].astype("int32") for name in signature.inputs}
+
+
+def _positions(found):
+    """Returns the positions of each row where `found`, padded with -1."""
+    order = np.argsort(~found, axis=-1, kind="stable")
+    positions = np.where(np.take_along_axis(found, order, -1), order, -1)
+    return positions[..., : max(1, found.sum(-1).max())]
 
 
 def _damage_features(request, chance):

@@ -13,14 +13,14 @@ def write(counts, seed):
     """Writes the rows of some signatures; those of the others stay.
 
     Args:
-        counts: Dict from signature to the counts of requests.
+        counts: Dict from signature to the `Count` of requests.
         seed: Seed of the requests.
     """
     before, _, rest = DOCUMENT.read_text(encoding="utf-8").partition(_BEGIN)
     table, _, after = rest.partition(_END)
     rows = dict(_ROW.findall(table))
     for name, n in counts.items():
-        numbers = (n["refused"], n["answered"], n["wrong"])
+        numbers = (n.refused, n.read, n.faults)
         rows[name] = " | ".join([str(seed), *(f"{x:,}" for x in numbers)])
     lines = [
         "| signature | seed | refused | answered | wrong |",

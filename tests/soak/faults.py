@@ -152,3 +152,15 @@ FAULTS = {
     "a damaged result": _damage("result.json"),
     "damaged events": _damage(_EVENTS),
 }
+# For a user's own program, without a run folder.
+FAULTS_OF_PROGRAMS = {
+    **{
+        name: FAULTS[name]
+        for name in (
+            *("SIGKILL", "a pause (SIGSTOP)", "a full disk"),
+            *("jumps of the clock", "two processes"),
+        )
+    },
+    "a damaged adapter": _damage("adapter/*"),
+}
+ALL = {**FAULTS, **FAULTS_OF_PROGRAMS}

@@ -5,8 +5,8 @@ import os
 import sys
 
 # Imported before the forks: no operation runs, so no thread is started.
-from tf_adapters.cli import flags
 from tf_adapters.runs import training_run  # noqa: F401
+from tf_adapters.text import text_model  # noqa: F401
 
 _FORK = multiprocessing.get_context("fork")
 LIMIT = 240
@@ -17,19 +17,17 @@ class HangError(Exception):
 
 
 class Command:
-    """A command that runs in a session of its own.
+    """A program that runs in a session of its own.
 
     Args:
-        arguments: Flags of `train.py`.
+        program: Function without arguments.
         log: Path of the file for what it prints.
         before: Function that is called first, in the new process.
     """
 
-    def __init__(self, arguments, log, before=None):
+    def __init__(self, program, log, before=None):
         self._log, self._from = log, log.stat().st_size if log.exists() else 0
-        self._process = _FORK.Process(
-            target=_main, args=(arguments, log, before)
-        )
+        self._process = _FORK.Process(target=_main, args=(program, log, before))
         self._process.start()
 
     @property
@@ -55,7 +53,7 @@ class Command:
         return self._process.exitcode, said
 
 
-def _main(arguments, log, before):
+def _main(program, log, before):
     os.setsid()
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(file, 1)
@@ -64,5 +62,4 @@ def _main(arguments, log, before):
     sys.stderr = os.fdopen(2, "w", buffering=1)
     if before is not None:
         before()
-    sys.argv = ["train.py", *arguments]
-    flags.run()
+    program()

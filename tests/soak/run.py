@@ -3,8 +3,10 @@
     python -m tests.soak.run --trials=500          # `make soak N=500`
     python -m tests.soak.run --trials=500 --write  # docs/reliability.md, too
 
-Trials that are in `<folder>/trials.jsonl` are not repeated, so the same command
-goes on where it was stopped. The status is 1 if a run did not end the same.
+Runs the trials with Keras's backend: those with JAX if the environment variable
+`KERAS_BACKEND` is `jax`. Trials that are in `<folder>/trials.jsonl` are not
+repeated, so the same command goes on where it was stopped. The status is 1 if a
+run did not end the same.
 """
 
 import argparse
@@ -16,7 +18,11 @@ import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # As train.py does.
+# Processes of JAX share what they compile.
+os.environ["JAX_COMPILATION_CACHE_DIR"] = os.path.abspath("build/soak/jax")
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 
+from tests.soak import kinds  # noqa: E402
 from tests.soak import settings  # noqa: E402
 from tests.soak import table  # noqa: E402
 from tests.soak import trial  # noqa: E402
@@ -30,7 +36,8 @@ def main():
     path = space / "trials.jsonl"
     records = _read(path, options.seed)
     end = time.monotonic() + options.seconds
-    for number in range(options.trials):
+    backend = os.environ.get("KERAS_BACKEND", "tensorflow")
+    for number in kinds.numbers(options.trials, backend):
         if number not in records and time.monotonic() < end:
             records[number] = trial.run(number, options.seed, space.absolute())
             with path.open("a") as file:
@@ -49,9 +56,9 @@ def _read(path, seed):
 
 
 def _print(record):
-    flags = " ".join(record["flags"])
+    what = f"{kinds.kind_of(record['number']).name}, {record['flags']}"
     print(
-        f"{record['number']}: {flags}; {', '.join(record['faults'])}: "
+        f"{record['number']}: {what}; {', '.join(record['faults'])}: "
         f"{record['wrong'] or 'the same'} ({record['seconds']} s)",
         flush=True,
     )

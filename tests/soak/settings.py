@@ -4,7 +4,7 @@ import json
 
 from tests.fixtures import huggingface_folders
 
-_METHODS = (
+METHODS = (
     *("houlsby", "pfeiffer", "lora", "bitfit", "ia3", "layer_norm", "parallel"),
     *("adapter_bias", "adapter_bias_l0", "prefix_tuning", "prompt_tuning"),
     *("houlsby_mixout", "mixout", "diff_pruning", "layer_norm", "head_only"),
@@ -77,7 +77,7 @@ def draw(chance):
     }
     return [
         f"--task={chance.choice(list(_ROWS))}",
-        f"--method={chance.choice(_METHODS)}",
+        f"--method={chance.choice(METHODS)}",
         f"--encoder={huggingface_folders.ONE_BLOCK}",
         "--params_override=" + ",".join(f"{k}={v}" for k, v in values.items()),
     ]

@@ -1,9 +1,11 @@
 """The counts of `tests.soak.run`, as a table in docs/reliability.md."""
 
 import collections
+import itertools
 from pathlib import Path
 
-from tests.soak.faults import FAULTS
+from tests.soak import faults
+from tests.soak import kinds
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reliability.md"
 _BEGIN = "<!-- Made by tests/soak/run.py. -->\n"
@@ -36,11 +38,23 @@ def _table(records, seed):
     )
     lines = [
         f"{len(records)} trials with seed {seed}; "
-        f"{sum(bool(one['wrong']) for one in records)} runs did not end the "
-        "same.",
+        f"{sum(bool(one['wrong']) for one in records)} did not end the same.",
         "",
-        "| fault | times | in runs that did not end the same |",
+        "| trials of | number | did not end the same |",
         "|---|---|---|",
-        *(f"| {name} | {tried[name]} | {lost[name]} |" for name in FAULTS),
+        *map(_row_of_kind, kinds.KINDS, itertools.repeat(records)),
+        "",
+        "| fault | times | in trials that did not end the same |",
+        "|---|---|---|",
+        *(f"| {name} | {tried[name]} | {lost[name]} |" for name in faults.ALL),
     ]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _row_of_kind(kind, records):
+    wrong = [
+        bool(one["wrong"])
+        for one in records
+        if kinds.kind_of(one["number"]) == kind
+    ]
+    return f"| {kind.name} | {len(wrong)} | {sum(wrong)} |"

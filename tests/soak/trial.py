@@ -6,36 +6,29 @@ import shutil
 import time
 import traceback
 
-from tests.runs import whole_runs
-from tests.soak import settings
-from tests.soak.faults import FAULTS
+from tests.soak import kinds
 from tests.soak.process import Command
 
 
 class Run:
-    """A run's command and folder.
+    """A run's program and folder.
 
     Attributes:
         folder: Path of its folder.
         seconds: How long it takes if nothing disturbs it.
     """
 
-    def __init__(self, arguments, folder, data, seconds=0.0):
+    def __init__(self, kind, arguments, folder, data, seconds=0.0):
         self.folder, self.seconds = folder, seconds
-        self._arguments = [
-            *arguments,
-            f"--data_dir={data}",
-            f"--model_dir={folder}",
-            "--params_override=train.checkpoint_seconds=0",
-        ]
+        self._program = kind.program(arguments, folder, data)
         self._log = folder.with_name(f"{folder.name}.log")
 
     def start(self, before=None):
-        """Starts the command; see `Command`."""
-        return Command(self._arguments, self._log, before)
+        """Starts the program; see `Command`."""
+        return Command(self._program, self._log, before)
 
     def finish(self):
-        """Runs the command to its end."""
+        """Runs the program to its end."""
         status, said = self.start().wait()
         if status != 0:
             raise AssertionError(f"status {status}: {said[-1500:]}")
@@ -50,23 +43,26 @@ def run(number, seed, space):
         space: Path of a folder for data and undisturbed runs.
     """
     chance = random.Random(f"{seed} {number}")
-    arguments = settings.draw(chance)
-    faults = chance.choices(list(FAULTS), k=chance.choice((1, 2, 3)))
+    kind = kinds.kind_of(number)
+    arguments = kind.draw(chance)
+    faults = chance.choices(list(kind.faults), k=chance.choice((1, 2, 3)))
     started = time.monotonic()
     record = {"number": number, "seed": seed, "faults": faults, "wrong": None}
     try:
-        whole = _whole(arguments, space)
-        record["wrong"] = _disturb(arguments, faults, whole, space, chance)
+        whole = _whole(kind, arguments, space)
+        record["wrong"] = _disturb(
+            kind, arguments, faults, whole, space, chance
+        )
     except Exception:
         record["wrong"] = traceback.format_exc()[-3000:]
     record["seconds"] = round(time.monotonic() - started, 1)
     return {**record, "flags": arguments[:2]}
 
 
-def _whole(arguments, space):
+def _whole(kind, arguments, space):
     """Returns the undisturbed run of these flags, which is kept."""
     name = hashlib.sha256(repr(arguments).encode()).hexdigest()[:16]
-    run = Run(arguments, space / "whole" / name, space / "data")
+    run = Run(kind, arguments, space / "whole" / name, space / "data")
     if not (run.folder / "result.json").exists():
         shutil.rmtree(run.folder, ignore_errors=True)
         run.folder.parent.mkdir(exist_ok=True)
@@ -76,16 +72,17 @@ def _whole(arguments, space):
     return run
 
 
-def _disturb(arguments, faults, whole, space, chance):
+def _disturb(kind, arguments, faults, whole, space, chance):
     """Returns what is wrong after the faults, or `None`."""
     folder = space / "trial" / "run"
     shutil.rmtree(folder.parent, ignore_errors=True)
     folder.parent.mkdir()
-    run = Run(arguments, folder, space / "data", whole.seconds)
+    run = Run(kind, arguments, folder, space / "data", whole.seconds)
     for name in faults:
-        wrong = FAULTS[name](run, chance)
+        wrong = kind.faults[name](run, chance)
         if wrong:
             return f"{name}: {wrong}"
+        kind.check_left(run.folder, whole.folder)
     run.finish()
-    whole_runs.check_equal(run.folder, whole.folder)
+    kind.check(run.folder, whole.folder)
     return None

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+import resource
 import subprocess
 import sys
 import zipfile
@@ -161,3 +162,18 @@ def test_a_disabled_or_merged_model_is_not_saved(tmp_path):
     with pytest.raises(ValueError, match="unfold"):
         model.save(tmp_path / "model.keras")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_unchanged_if_saving_fails(tmp_path, monkeypatch):
+    path, model = tmp_path / "model.keras", text_model()
+    model.save(path)
+    before = path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            model.save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]

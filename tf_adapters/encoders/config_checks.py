@@ -16,6 +16,9 @@ from tf_adapters.common.errors import shown
 
 # Twice the depth of the deepest encoder of these families.
 _MAX_LAYERS = 100
+# The transformers library makes lists of these lengths when it reads a
+# configuration, before it loads a tokenizer.
+_LENGTHS = {"num_hidden_layers": _MAX_LAYERS, "num_labels": 1_000_000}
 # A configuration may describe at most this many more weights than its weights
 # files have bytes. Exact shapes are compared when each tensor is read.
 _SPARE_WEIGHTS = 10_000_000
@@ -68,6 +71,26 @@ def check_files(folder: str | pathlib.Path) -> None:
             text_files.check_file(path, _ENDINGS[path.suffix])
         except UserError as error:
             raise UserError(f"`{path}` cannot be read: {error}.") from error
+
+
+def check_lengths(config: dict[str, Any], path: pathlib.Path) -> None:
+    """Checks a configuration before the transformers library reads it.
+
+    Args:
+        config: Content of `config.json`.
+        path: Path of the file, for the message.
+
+    Raises:
+        UserError: If it has a number for which transformers would need more
+            memory or time than there is.
+    """
+    for key, most in _LENGTHS.items():
+        value = config.get(key)
+        if isinstance(value, int | float) and value > most:
+            raise UserError(
+                f"`{path}`: `{key}` must be at most {most}. Received: "
+                f"{cut(value)}"
+            )
 
 
 def check_sizes(

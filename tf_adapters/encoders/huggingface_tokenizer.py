@@ -61,6 +61,7 @@ def load_huggingface_tokenizer(
     config = config_checks.read_json(folder / "config.json")
     model_type = config.get("model_type")
     config_checks.check_files(folder)
+    config_checks.check_lengths(config, folder / "config.json")
     try:
         return _load(folder, model_type)
     except UserError:

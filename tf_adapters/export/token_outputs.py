@@ -87,18 +87,30 @@ def of_equal_shape(features: dict[str, Tensor]) -> dict[str, Tensor]:
 
     Other formats than SavedModel would broadcast a feature of one row to the
     rows of the others, and answer. All features of tokens need one shape, and
-    `adapter_ids` a value for each row. Stacking tensors checks that.
+    `adapter_ids` a value for each row.
 
     Args:
         features: Dict from name to int32 tensor.
     """
     names = [name for name in _OF_TOKENS if name in features]
-    tokens = ops.unstack(ops.stack([features[name] for name in names]))
+    tokens = _stacked([features[name] for name in names])
     checked = {**features, **dict(zip(names, tokens, strict=True))}
     if "adapter_ids" in features:
         rows = [features["adapter_ids"], features["token_ids"][:, 0]]
-        checked["adapter_ids"] = ops.unstack(ops.stack(rows))[0]
+        checked["adapter_ids"] = _stacked(rows)[0]
     return checked
+
+
+def _stacked(tensors: list[Tensor]) -> list[Tensor]:
+    """Stacks tensors, which fails if their shapes differ, and unstacks them.
+
+    ONNX Runtime leaves empty tensors out of a stack, and reads memory without
+    content in their place. So no tensor is empty when it is stacked.
+    """
+    rank = len(tensors[0].shape)
+    padded = [ops.pad(tensor, [(0, 1)] * rank) for tensor in tensors]
+    inside = (slice(None, -1),) * rank
+    return [tensor[inside] for tensor in ops.unstack(ops.stack(padded))]
 
 
 def facts(model: AdapterModel, packer: Packer) -> dict[str, str]:

@@ -73,8 +73,8 @@ def gated(activation: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
 def _in_float32(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """Computes a function in float32 if `x` is in half precision.
 
-    The result has the type of `x`. In its lower tail, GELU with erf or tanh adds
-    1 to a number close to -1. In bfloat16, its values would be 25 % off at
+    The result has the type of `x`. In its lower tail, GELU with erf or tanh
+    adds 1 to a number close to -1. In bfloat16, its values would be 25 % off at
     -2.8, and 0 below -3.1.
     """
     if keras.backend.standardize_dtype(x.dtype) not in HALF:

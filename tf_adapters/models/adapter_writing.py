@@ -7,11 +7,11 @@ import shutil
 from typing import Any
 
 import numpy as np
-import safetensors.numpy
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.common import moved_folders
 from tf_adapters.common import own_files
+from tf_adapters.common import tensors_file
 from tf_adapters.common.adapter_folder import CONFIG_FILE
 from tf_adapters.common.adapter_folder import WEIGHTS_FILE
 from tf_adapters.common.errors import AdapterError
@@ -103,7 +103,7 @@ def _identity(part: Any) -> Any:
 def _write_files(
     folder: Path, config: dict[str, Any], tensors: dict[str, np.ndarray]
 ) -> None:
-    safetensors.numpy.save_file(tensors, folder / WEIGHTS_FILE)
+    tensors_file.write_tensors(folder / WEIGHTS_FILE, tensors)
     checksum = adapter_folder.checksum(folder / WEIGHTS_FILE)
     config = {**config, "weights_sha256": checksum}
     (folder / CONFIG_FILE).write_text(

@@ -54,11 +54,12 @@ def _is_transfer(value: Any) -> bool:
 _OF_TRANSFER = ("languages", "metric")
 
 
-def _is_language(value: Any, metric: str) -> bool:
+def _is_language(value: Any, metric: Any) -> bool:
     if not _is_mapping(value) or not isinstance(value.get("split"), str):
         return False
     numbers = {k: v for k, v in value.items() if k != "split"}
-    return _are_numbers(numbers) and metric in numbers
+    # The metric may be of any type, also of one that is not hashable.
+    return _are_numbers(numbers) and metric in list(numbers)
 
 
 _NUMBERS = ("trained_weights", "head_weights", "encoder_weights", "seed")

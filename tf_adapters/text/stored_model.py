@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -11,8 +13,6 @@ from tf_adapters.text import model_file
 from tf_adapters.text.fitting_model import FittingModel
 
 if TYPE_CHECKING:
-    import os
-
     from tf_adapters.text.text_model import TextModel
 
 
@@ -66,6 +66,9 @@ class StoredModel(FittingModel):
         active adapter. The encoder's weights make it large: 93 MB with
         `minilm`. `save_adapter` saves only the adapter.
 
+        If saving fails, for example because the disk is full, an earlier file
+        at this path is unchanged.
+
         `tf_adapters.load(path)` restores the text model. So does
         `keras.saving.load_model(path)` after `from tf_adapters import
         TextModel`.
@@ -84,7 +87,17 @@ class StoredModel(FittingModel):
         # Keras warns when it loads an optimizer that has no variables.
         if not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
-        super().save(filepath, overwrite=overwrite, **options)
+        path = Path(os.path.realpath(filepath))
+        if path.exists() and not overwrite:
+            # Keras asks whether to overwrite the file.
+            super().save(filepath, overwrite=False, **options)
+            return
+        partial = path.with_name(f".{path.stem}.{os.getpid()}.partial.keras")
+        try:
+            super().save(partial, **options)
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
 
     def export(
         self,

@@ -11,6 +11,8 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.interop.formats import SETUP_FILE
 
+_LONGEST_NAME = 255
+
 
 def check_embeddings(
     method: methods.Method, shape: methods.EncoderShape
@@ -68,6 +70,30 @@ def folder_within(folder: Path, name: Any, what: str) -> Path:
             "one."
         )
     return check_no_link(Path(folder) / name)
+
+
+def folder_of_fusion(folder: Path, members: list[str]) -> Path:
+    """Returns the path of a fusion's folder in a setup.
+
+    AdapterHub names it after all members.
+
+    Args:
+        folder: Path of the setup.
+        members: Names of the fusion's members.
+
+    Raises:
+        AdapterError: If the name is longer than names of folders can be, or the
+            folder is a link.
+    """
+    name = ",".join(members)
+    if len(name.encode()) > _LONGEST_NAME:
+        raise AdapterError(
+            f"{folder / SETUP_FILE} is a fusion of {len(members)} adapters, "
+            f"{cut(members)}. Their folder would be named after all of them, "
+            f"and a name may have at most {_LONGEST_NAME} bytes. Copy the "
+            "set-up again."
+        )
+    return check_no_link(folder / name)
 
 
 def check_no_link(path: Path) -> Path:

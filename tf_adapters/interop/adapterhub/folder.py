@@ -8,10 +8,9 @@ import re
 from typing import TYPE_CHECKING
 from typing import Any
 
-import safetensors.numpy
-
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
+from tf_adapters.common import tensors_file
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.interop import public_names
@@ -225,7 +224,7 @@ def write_adapter(
         {**facts, "config": inner, "name": name},
     )
     found = tensor_names.to_theirs(names, tensors)
-    safetensors.numpy.save_file(found, folder / "adapter.safetensors")
+    tensors_file.write_tensors(folder / "adapter.safetensors", found)
 
 
 def write_head(
@@ -254,7 +253,7 @@ def write_head(
     )
     write_json(folder / HEAD_FILE, {**facts, "config": inner, "name": name})
     found = tensor_names.to_theirs(names, tensors)
-    safetensors.numpy.save_file(found, folder / "model_head.safetensors")
+    tensors_file.write_tensors(folder / "model_head.safetensors", found)
     return names
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
-import safetensors.numpy
-
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
+from tf_adapters.common import tensors_file
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
@@ -84,7 +83,7 @@ def read_fusion(
         )
         for of_member in folders
     ]
-    of_fusion = adapterhub_checks.check_no_link(folder / ",".join(members))
+    of_fusion = adapterhub_checks.folder_of_fusion(folder, members)
     config = read_json(of_fusion / _FUSION_FILE)
     if config["adapter_names"] != members:
         raise AdapterError(
@@ -277,7 +276,7 @@ def write_fusion(
     for bias in _biases_of_keys(of_fusion):
         found[bias] = 0 * found[bias.replace(".key.bias", ".query.bias")]
     path = folder / together / "model_adapter_fusion.safetensors"
-    safetensors.numpy.save_file(found, path)
+    tensors_file.write_tensors(path, found)
     head, of_head = None, []
     if config["head"] is not None:
         head = names[0]

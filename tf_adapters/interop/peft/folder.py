@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 import numpy as np
-import safetensors.numpy
 
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
+from tf_adapters.common import tensors_file
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.interop import public_names
@@ -192,9 +192,9 @@ def write_adapter(
         entry.tensor_names(method, shape, architecture), of_head, architecture
     )
     tensor_names.check_stored(names, tensors, "PEFT")
-    safetensors.numpy.save_file(
-        tensor_names.to_theirs(names, tensors),
+    tensors_file.write_tensors(
         weights_file(folder).with_suffix(".safetensors"),
+        tensor_names.to_theirs(names, tensors),
         {"format": "pt"},
     )
     encoder = public_names.hub_id(config["encoder"]["name"])

@@ -61,13 +61,17 @@ def growth(points, what, columns):
     for point in chosen:
         cells = [number(function(point)) for function in columns.values()]
         lines.append(f"| {point['size']:,} | {' | '.join(cells)} |")
-    cells = []
+    all_sizes, largest = [], []
     for function in columns.values():
-        slope, half = formulas.exponent(
-            [p["size"] for p in chosen], [function(p) for p in chosen]
-        )
-        cells.append(f"{slope:.2f} ± {half:.2f}")
-    return "\n".join([*lines, f"| exponent | {' | '.join(cells)} |"])
+        sizes = [point["size"] for point in chosen]
+        values = [function(point) for point in chosen]
+        slope, half = formulas.exponent(sizes, values)
+        all_sizes.append(f"{slope:.2f} ± {half:.2f}")
+        slope = formulas.exponent_between(sizes[-2:], values[-2:])
+        largest.append(f"{slope:.2f}")
+    lines.append(f"| exponent | {' | '.join(all_sizes)} |")
+    lines.append(f"| of the largest two | {' | '.join(largest)} |")
+    return "\n".join(lines)
 
 
 def number(value):

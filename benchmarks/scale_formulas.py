@@ -90,3 +90,13 @@ def exponent(sizes, values):
     """
     fit = stats.linregress(np.log(sizes), np.log(values))
     return fit.slope, fit.stderr * stats.t.ppf(0.975, len(sizes) - 2)
+
+
+def exponent_between(sizes, values):
+    """Returns the exponent of a power law through two points.
+
+    Args:
+        sizes: Two sizes.
+        values: The value for each size.
+    """
+    return math.log(values[1] / values[0]) / math.log(sizes[1] / sizes[0])

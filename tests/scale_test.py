@@ -92,6 +92,7 @@ def test_an_exponent_is_found_with_its_interval(formulas):
     assert slope == pytest.approx(1.5) and half < 1e-6
     slope, half = formulas.exponent(sizes, [2, 10, 200, 1000])
     assert abs(slope - 1) < half < 1
+    assert formulas.exponent_between([10, 40], [3, 6]) == pytest.approx(0.5)
 
 
 def test_machines_are_counted_for_the_busiest_seconds(formulas):

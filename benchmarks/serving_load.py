@@ -141,11 +141,11 @@ def main():
                 server.wait()
             cases = [
                 (name, workload, changes)
-                for name in servers
+                for name in map(str, numbers)
                 for workload in arguments.workloads.split(",")
                 for changes in (False, True)
-                if name != "bare" or (workload == "zipf" and not changes)
             ]
+            cases.append(("bare", "zipf", False))
             found = measure(servers, cases, load, arguments.turns, folder)
             report(*found)
             measurements.write(arguments.output, rows_of(found[0]))

@@ -85,12 +85,13 @@ class Listener:
         request and no more.
         """
         idle: dict[Any, Any] = {}
+        connections: set[Any] = self._server.server_state.connections
         while True:
             await asyncio.sleep(_IDLE_SECONDS)
             # Dict from a connection without a request to its last request.
             found = {
                 connection: connection.cycle
-                for connection in self._server.server_state.connections
+                for connection in connections
                 if connection.cycle is None
                 or connection.cycle.response_complete
             }

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+import tensorflow as tf
 
 from tests import tiny
 from tests.export import conftest
@@ -22,6 +23,7 @@ from tf_adapters import tasks
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.export import onnx_model
+from tf_adapters.export import token_outputs
 from tf_adapters.export.check_texts import CheckTexts
 from tf_adapters.models.adapter_model import AdapterModel
 
@@ -148,6 +150,20 @@ def test_inputs_of_different_shapes_are_refused(name, shape, exported):
     # ONNX Runtime's errors have no common class.
     with pytest.raises(Exception, match="Concat"):
         session.run(None, {**features, name: np.ones(shape, "int32")})
+
+
+def test_positions_need_the_rows_of_the_tokens():
+    ids = np.ones((3, 8), "int32")
+    positions = np.array([[1, 2], [0, -1], [5, 7]], "int32")
+    features = {"token_ids": ids, "padding_mask": ids}
+    for right in (positions, positions[:, :0]):
+        given = {**features, "masked_positions": right}
+        checked = token_outputs.of_equal_shape(given)
+        np.testing.assert_array_equal(checked["masked_positions"], right)
+    for wrong in (positions[:1], positions[:2], positions[:0]):
+        given = {**features, "masked_positions": wrong}
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Concat"):
+            token_outputs.of_equal_shape(given)
 
 
 def test_the_program_answers_without_tensorflow(exported):

@@ -87,7 +87,7 @@ def of_equal_shape(features: dict[str, Tensor]) -> dict[str, Tensor]:
 
     Other formats than SavedModel would broadcast a feature of one row to the
     rows of the others, and answer. All features of tokens need one shape, and
-    `adapter_ids` a value for each row.
+    `adapter_ids` and `masked_positions` a value or a list for each row.
 
     Args:
         features: Dict from name to int32 tensor.
@@ -98,7 +98,22 @@ def of_equal_shape(features: dict[str, Tensor]) -> dict[str, Tensor]:
     if "adapter_ids" in features:
         rows = [features["adapter_ids"], features["token_ids"][:, 0]]
         checked["adapter_ids"] = _stacked(rows)[0]
+    if "masked_positions" in features:
+        checked["masked_positions"] = _with_rows_of(
+            features["token_ids"], features["masked_positions"]
+        )
     return checked
+
+
+def _with_rows_of(token_ids: Tensor, positions: Tensor) -> Tensor:
+    """Returns `positions`, or fails in the graph if it has other rows.
+
+    A column of `token_ids` is put in front, and removed. See `_stacked` for
+    why both are padded.
+    """
+    column = ops.pad(token_ids, [(0, 1), (0, 1)])[:, :1]
+    padded = ops.pad(positions, [(0, 1), (0, 0)])
+    return ops.concatenate([column, padded], axis=1)[:-1, 1:]
 
 
 def _stacked(tensors: list[Tensor]) -> list[Tensor]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
 import contextvars
+import functools
 import math
 import typing
 
@@ -56,6 +57,7 @@ def gelu_tanh(x: Tensor) -> Tensor:
     return _in_float32(lambda x: ops.gelu(x, approximate=True), x)
 
 
+@functools.cache
 def gated(activation: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """Returns the function `[a, b] -> activation(a) * b`.
 

@@ -2,12 +2,7 @@
 
 Automatic differentiation keeps every intermediate tensor of these functions
 until the backward pass: three for each element of a feed-forward network. The
-gradients here keep one, the function's input or the normalized input, and
-compute the rest again.
-
-Compilers merge equal operations, and would then keep results of the forward
-pass for the backward pass after all. The gradients of GELU therefore start from
-`-x`.
+gradients here keep one, the slope of GELU or the normalized input of a norm.
 """
 
 from collections.abc import Callable
@@ -50,56 +45,54 @@ def are_in_use() -> bool:
 
 
 def gelu(x: Tensor) -> Tensor:
-    """Computes the exact GELU; its gradient keeps only `x` in memory.
+    """Computes the exact GELU; its gradient keeps one tensor in memory.
 
     Args:
-        x: Float tensor. In half precision, the function and its gradient are
-            computed in float32.
+        x: Float tensor. In half precision, the function and its slope are
+            computed in float32. The slope is rounded to the type of `x`.
     """
     return ops.custom_gradient(_exact)(x)
 
 
 def gelu_tanh(x: Tensor) -> Tensor:
-    """Computes GELU in its tanh form; its gradient keeps only `x` in memory.
+    """Computes GELU in its tanh form; its gradient keeps one tensor in memory.
 
     Args:
-        x: Float tensor. In half precision, the function and its gradient are
-            computed in float32.
+        x: Float tensor. In half precision, the function and its slope are
+            computed in float32. The slope is rounded to the type of `x`.
     """
     return ops.custom_gradient(_tanh_form)(x)
 
 
 def _exact(x: Tensor) -> tuple[Tensor, Callable[..., Tensor]]:
-    def grad(*args: Tensor, upstream: Tensor = None) -> Tensor:
-        upstream = args[-1] if upstream is None else upstream
-        minus = ops.cast(-x, "float32")
-        density = ops.exp(-0.5 * ops.square(minus)) / math.sqrt(2 * math.pi)
-        below = 0.5 - 0.5 * ops.erf(minus * math.sqrt(0.5))
-        return _times(upstream, below - minus * density)
-
     wide = ops.cast(x, "float32")
-    value = (ops.erf(wide * math.sqrt(0.5)) + 1) * 0.5 * wide
-    return ops.cast(value, x.dtype), grad
+    scaled = wide * math.sqrt(0.5)
+    below = 0.5 * ops.erf(scaled) + 0.5
+    # The slope is the probability of less than x, plus x times the density.
+    density = ops.exp(-0.5 * math.log(math.pi) - ops.square(scaled))
+    return _with_slope(x, wide * below, below + scaled * density)
 
 
 def _tanh_form(x: Tensor) -> tuple[Tensor, Callable[..., Tensor]]:
-    def grad(*args: Tensor, upstream: Tensor = None) -> Tensor:
-        upstream = args[-1] if upstream is None else upstream
-        minus = ops.cast(-x, "float32")
-        square = ops.square(minus)
-        tanh = ops.tanh(_SCALE * minus * (1 + _CUBIC * square))
-        slope = _SCALE * (1 + 3 * _CUBIC * square)
-        inner = minus * (1 - ops.square(tanh)) * slope
-        return _times(upstream, 0.5 * (1 - tanh - inner))
-
     wide = ops.cast(x, "float32")
-    value = ops.gelu(wide, approximate=True)
+    square = ops.square(wide)
+    below = 0.5 * ops.tanh(wide * (_SCALE + _SCALE * _CUBIC * square)) + 0.5
+    density = (2 * _SCALE + 6 * _SCALE * _CUBIC * square) * (
+        below * (1 - below)
+    )
+    return _with_slope(x, wide * below, below + wide * density)
+
+
+def _with_slope(
+    x: Tensor, value: Tensor, slope: Tensor
+) -> tuple[Tensor, Callable[..., Tensor]]:
+    """Returns the value of a function in the type of `x`, and its gradient."""
+    slope = ops.cast(slope, x.dtype)
+
+    def grad(*args: Tensor, upstream: Tensor = None) -> Tensor:
+        return (args[-1] if upstream is None else upstream) * slope
+
     return ops.cast(value, x.dtype), grad
-
-
-def _times(upstream: Tensor, slope: Tensor) -> Tensor:
-    """Returns the product in the type of `upstream`, computed in float32."""
-    return ops.cast(ops.cast(upstream, "float32") * slope, upstream.dtype)
 
 
 def layer_norm(

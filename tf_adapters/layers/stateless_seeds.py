@@ -24,6 +24,9 @@ class StatelessSeeds(keras.random.SeedGenerator):
         seed: Integer tensor of shape `(2,)`, from `pass_seed`. A model starts
             up to three sequences of draws from it, at `seed`, `seed + 1` and
             `seed + 2`.
+        start: Integer tensor of shape `(2,)`, the `position` of other seeds
+            with the same `seed`, whose draws these continue. `None` (default)
+            to begin with the first draw.
     """
 
     DRAWS_PER_PASS = 1 << 10
@@ -32,18 +35,18 @@ class StatelessSeeds(keras.random.SeedGenerator):
     # start at up to `seed + 2`.
     _RESERVED = 3
 
-    def __init__(self, seed: Tensor) -> None:
+    def __init__(self, seed: Tensor, start: Tensor | None = None) -> None:
         # The parent's constructor is not called: it would create the state
         # variable that this class avoids. Keras's PyTorch backend reads
         # `_initial_seed` and interprets `None` as a generator without a seed.
         self._initial_seed = 0
         self.seed = ops.convert_to_tensor(seed)
+        self._start = self.seed if start is None else start
         self.draws = 0
 
     def next(self, ordered: bool = True) -> Tensor:
         """Returns the seed of the next draw, an integer tensor `(2,)`."""
-        has_room = self.draws < self.DRAWS_PER_PASS - self._RESERVED
-        start = self.seed if has_room else self._drawn_seed()
+        start = self._start if self._has_room(1) else self._drawn_seed()
         self.draws += 1
         seed = start + self._pair(0, self.draws)
         if keras.backend.backend() == "torch":
@@ -51,6 +54,28 @@ class StatelessSeeds(keras.random.SeedGenerator):
             # would have equal sums.
             seed = seed * self._pair(40_503, 1)
         return seed
+
+    def position(self) -> Tensor:
+        """Returns the seed before the next one, an integer tensor `(2,)`."""
+        return self._start + self._pair(0, self.draws)
+
+    def advance(self, draws: int) -> bool:
+        """Skips the next seeds, if they are all consecutive.
+
+        Args:
+            draws: Number of seeds to skip.
+
+        Returns:
+            Whether the seeds were skipped.
+        """
+        has_room = self._has_room(draws)
+        if has_room:
+            self.draws += draws
+        return has_room
+
+    def _has_room(self, draws: int) -> bool:
+        most = self.DRAWS_PER_PASS - self._RESERVED
+        return self.draws + draws <= most
 
     def _drawn_seed(self) -> Tensor:
         # `seed - (0, 1)` precedes the seed of the first draw. No other draw

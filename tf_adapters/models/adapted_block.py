@@ -18,11 +18,13 @@ import dataclasses
 from typing import TYPE_CHECKING
 from typing import Any
 
+import keras
 from keras import ops
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
+from tf_adapters.layers import descriptions
 from tf_adapters.layers import own_gradients
 from tf_adapters.layers.attention import NoPositions
 from tf_adapters.layers.attention import attention
@@ -39,8 +41,6 @@ from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.stateless_seeds import dropout
 
 if TYPE_CHECKING:
-    import keras
-
     from tf_adapters.encoders.encoder import Encoder
 
 
@@ -184,6 +184,22 @@ class AdaptedBlock(Float32Layer):
         output = dropout(output, self.ffn_output_dropout, context.seeds)
         x = self._add("ffn", output, context, training, probes)
         return x, probes
+
+    def computation(self) -> dict[str, Any]:
+        """Returns all that determines the block's function but its weights.
+
+        Of the backbone's layers, the block reads only the weights.
+        """
+        own = descriptions.attributes(self)
+        del own["block"]
+        layers = vars(own.pop("block_layers"))
+        own["block_layers"] = {
+            name: (layer.dtype_policy.name, layer.weights)
+            if isinstance(layer, keras.layers.Layer)
+            else layer
+            for name, layer in layers.items()
+        }
+        return own
 
     def kernels(self) -> dict[str, tuple[keras.Variable, int]]:
         """Returns a dict from projection to (kernel, number of input axes)."""

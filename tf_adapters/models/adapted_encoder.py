@@ -17,6 +17,7 @@ from keras import ops
 
 from tf_adapters.common.types import Tensor
 from tf_adapters.encoders import quantization
+from tf_adapters.layers import shared_graphs
 from tf_adapters.layers.banks.norms import BankNorm
 from tf_adapters.layers.banks.norms import norm_weights
 from tf_adapters.layers.context import Context
@@ -255,10 +256,20 @@ class AdaptedEncoder(Float32Layer):
             or any(slot.needs_all_tokens for slot in last_slots)
         )
         again = training and not return_probes and self._rematerialized
+        shared = None if return_probes else shared_graphs.in_use()
         for block in self.blocks[first:]:
             last = shortcut and block is self.blocks[-1]
             if again:
                 x, block_probes = again[block.name](x, context, last), {}
+            elif shared is not None:
+                x, block_probes = (
+                    shared.run(
+                        *(block, x, context),
+                        first_token_only=last,
+                        training=training,
+                    ),
+                    {},
+                )
             else:
                 x, block_probes = block(
                     x, context=context, first_token_only=last, training=training

@@ -13,6 +13,8 @@ import tensorflow as tf
 
 from tf_adapters.common import progress_bar
 from tf_adapters.data.batches import pipeline
+from tf_adapters.layers import shared_graphs
+from tf_adapters.layers.shared_graphs import SharedGraphs
 from tf_adapters.training import device_loops
 from tf_adapters.training import graphs
 from tf_adapters.training.train_step import without
@@ -57,6 +59,9 @@ class Evaluator:
         self._steps_per_loop = steps_per_loop
         self._iterators = graphs.Iterators()
         self._steps = {}
+        self._block_graphs = None
+        if not compiler.is_on:
+            self._block_graphs = SharedGraphs(graphs.traced_by_value, ())
 
     def compute(
         self,
@@ -182,7 +187,8 @@ class Evaluator:
         def step(features: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
             inputs = without(features, _NOT_INPUTS)
             indices = tf.reshape(features["indices"], [-1])
-            return function(inputs), indices
+            with shared_graphs.sharing(self._block_graphs):
+                return function(inputs), indices
 
         return self.strategy.run(step, args=(features,))
 

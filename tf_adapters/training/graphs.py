@@ -20,6 +20,22 @@ def traced(function: Callable[..., Any]) -> Callable[..., Any]:
     return tf.function(function, autograph=False)
 
 
+def traced_by_value(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a traced function that reads variables before it is called.
+
+    It is traced once for all variables of the same shape and type.
+
+    Args:
+        function: Function of tensors, or of lists and dicts of tensors.
+    """
+    graph = traced(function)
+
+    def call(*arguments: Any) -> Any:
+        return graph(*tf.nest.map_structure(tf.convert_to_tensor, arguments))
+
+    return call
+
+
 def one_trace(
     function: Callable[..., Any],
     batches: tf.data.Dataset | tf.distribute.DistributedDataset,

@@ -10,6 +10,7 @@ from keras import ops
 import numpy as np
 
 from tf_adapters.data.batches import task_mixture
+from tf_adapters.training.fused_adamw import FusedAdamW
 from tf_adapters.training.optimizers import make_optimizer
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class MultiTaskTrainer:
                 [(total_steps, 1.0)],
                 self.variables,
                 self._first.model.computes_in_float16,
+                FusedAdamW,
             )
         for trainer in self.trainers.values():
             trainer.use_optimizer(self.optimizer)

@@ -132,6 +132,7 @@ def make_optimizer(
     phases: list[tuple[int, float]],
     variables: list[keras.Variable],
     scales_loss: bool = False,
+    kind: type[AdamWOfSums] = AdamWOfSums,
 ) -> AdamWOfSums:
     """Returns a built AdamW for gradients that are summed over replicas.
 
@@ -145,6 +146,7 @@ def make_optimizer(
         variables: Keras variables to train.
         scales_loss: Whether to add a `LossScale` to the optimizer, which
             float16 requires. Defaults to `False`.
+        kind: The class of the optimizer. Defaults to `AdamWOfSums`.
 
     Raises:
         ConfigError: If there are no variables to train.
@@ -166,9 +168,7 @@ def make_optimizer(
     ]
     for second in later:
         schedule = SequentialSchedule(schedule, schedule.total_steps, second)
-    optimizer = AdamWOfSums(
-        schedule, weight_decay=train.weight_decay, epsilon=1e-8
-    )
+    optimizer = kind(schedule, weight_decay=train.weight_decay, epsilon=1e-8)
     optimizer.exclude_from_weight_decay(
         [variable for variable in variables if not has_decay(variable)]
     )

@@ -9,7 +9,9 @@ from typing import Any
 import tensorflow as tf
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.layers import shared_graphs
 from tf_adapters.layers import stateless_seeds
+from tf_adapters.layers.shared_graphs import SharedGraphs
 from tf_adapters.training import accumulation
 from tf_adapters.training import graphs
 
@@ -67,6 +69,14 @@ class TrainStep:
         # Whether a step uses each of the variables, by the blocks that it
         # leaves out.
         self._is_used: dict[tuple[int, ...], list[bool]] = {}
+        # Writing the graphs of the blocks would take most of the first step.
+        # XLA compiles all blocks anyway.
+        self._block_graphs = None
+        if not compiler.is_on:
+            self._block_graphs = SharedGraphs(
+                graphs.traced_by_value,
+                [*variables, *model.reparameterization.computed()],
+            )
         # Traced once per kind of batch.
         self.run = graphs.traced(self._loop_on_replicas)
         _check_places(self.parts, strategy)
@@ -164,7 +174,10 @@ class TrainStep:
             f"gradients {self._left_out}",
             functools.partial(self._sum_of_parts, replica),
         )(features)
-        gradients = replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+        if self.strategy.num_replicas_in_sync > 1:
+            gradients = replica.all_reduce(
+                tf.distribute.ReduceOp.SUM, gradients
+            )
         gradients, norms = self._program("norms", self._measured)(gradients)
         return loss, gradients, norms
 
@@ -187,7 +200,9 @@ class TrainStep:
         """Returns the gradients of the unscaled loss, and their norms."""
         if self.optimizer.loss_scale is not None:
             gradients = self.optimizer.loss_scale.unscaled(gradients)
-        return gradients, tf.stack([tf.norm(one) for one in gradients])
+        # The L2 loss is half of the sum of squares.
+        halves = tf.stack([tf.nn.l2_loss(one) for one in gradients])
+        return gradients, tf.sqrt(2 * halves)
 
     def _apply(self, gradients: list[tf.Tensor], norms: tf.Tensor) -> None:
         update = functools.partial(self._update, self._left_out)
@@ -221,9 +236,7 @@ class TrainStep:
         norms: tf.Tensor,
     ) -> None:
         if self.clip_norm is not None:
-            gradients, _ = tf.clip_by_global_norm(
-                gradients, self.clip_norm, use_norm=tf.norm(norms)
-            )
+            gradients = _clipped(gradients, norms, self.clip_norm)
         # Variables that the step does not use keep their values: neither
         # momentum nor weight decay changes them.
         used = [
@@ -282,7 +295,8 @@ class TrainStep:
         """
         inputs = without(features, ("indices", "targets", "weights"))
         seed = self.dropout_seed(replica, number)
-        outputs = self.model(inputs, training=True, seed=seed)
+        with shared_graphs.sharing(self._block_graphs):
+            outputs = self.model(inputs, training=True, seed=seed)
         losses = self.model.head.loss(features["targets"], outputs)
         parts = self.parts
         parts *= self.strategy.num_replicas_in_sync
@@ -304,6 +318,24 @@ def _check_places(parts: int, strategy: tf.distribute.Strategy) -> None:
             f"{replicas} device(s), so that each part of a batch draws its "
             f"own dropout. Received: {parts}"
         )
+
+
+def _clipped(
+    gradients: list[tf.Tensor], norms: tf.Tensor, limit: float
+) -> list[tf.Tensor]:
+    """Scales gradients so that their global norm is at most `limit`.
+
+    Writes fewer operations than `tf.clip_by_global_norm`.
+
+    Args:
+        gradients: List of tensors.
+        norms: The norm of each gradient.
+        limit: Largest global norm.
+    """
+    norm = tf.norm(norms)
+    # NaN if the norm is not finite.
+    scale = limit * tf.minimum(1 / norm, 1 / limit) + (norm - norm)
+    return [gradient * scale for gradient in gradients]
 
 
 def without(features: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from tf_adapters.training import workers
 from tf_adapters.training.adapter_drop import num_left_out
 from tf_adapters.training.compilation import Compiler
 from tf_adapters.training.evaluator import Evaluator
+from tf_adapters.training.fused_adamw import FusedAdamW
 from tf_adapters.training.inputs import Inputs
 from tf_adapters.training.optimizers import make_optimizer
 from tf_adapters.training.train_step import TrainStep
@@ -230,6 +231,7 @@ class Trainer:
                 self.model.phases(total_steps),
                 self.variables,
                 self.model.computes_in_float16,
+                FusedAdamW,
             )
         self.use_optimizer(optimizer)
 

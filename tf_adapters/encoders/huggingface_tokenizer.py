@@ -66,8 +66,12 @@ def load_huggingface_tokenizer(
         return _load(folder, model_type)
     except UserError:
         raise
-    # Errors of three libraries, which have no common base class.
-    except Exception as error:
+    # Errors of three libraries, which have no common base class. A panic of
+    # `tokenizers`, which is written in Rust, is not even an `Exception`.
+    except BaseException as error:
+        is_panic = type(error).__name__ == "PanicException"
+        if not isinstance(error, Exception) and not is_panic:
+            raise
         raise UserError(
             f"The vocabulary in `{folder}` cannot be read "
             f"({type(error).__name__}: {cut(error)}). Copy it again from where "

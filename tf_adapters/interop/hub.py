@@ -6,7 +6,6 @@ from pathlib import Path
 from tf_adapters.common import network
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
-from tf_adapters.interop import public_folder
 from tf_adapters.interop.hub_address import parse_address
 
 _FILES = ["*.json", "*.safetensors", "*.bin", "README.md"]
@@ -89,6 +88,9 @@ def push(
             the Hub does not answer.
     """
     import huggingface_hub
+
+    # Imports Keras, which those who only download do not need.
+    from tf_adapters.interop import public_folder
 
     if (
         not (Path(folder) / "adapter_config.json").is_file()

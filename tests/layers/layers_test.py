@@ -166,8 +166,10 @@ def test_an_activation_in_bfloat16_is_the_rounded_exact_one(activation):
     x = ops.cast(np.linspace(-6, 6, 97), "bfloat16")
     exact = function(ops.cast(x, "float32"))
     half = ops.cast(function(x), "float32")
-    # One rounding in the exact function's place, one of its slope.
-    np.testing.assert_allclose(half, exact, rtol=2**-7, atol=1e-30)
+    # One rounding in the exact function's place, one of its slope. Where GELU
+    # is nearly 0, erfc multiplies the rounding of its argument.
+    least = 5e-4 if activation == "gelu" else 1e-30
+    np.testing.assert_allclose(half, exact, rtol=2**-7, atol=least)
 
 
 def test_attention_weights_in_bfloat16_are_the_rounded_exact_ones():

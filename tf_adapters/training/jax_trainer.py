@@ -21,6 +21,7 @@ from tf_adapters.training import judging
 from tf_adapters.training.adapter_drop import num_left_out
 from tf_adapters.training.jax_forward import JaxForward
 from tf_adapters.training.jax_step import JaxStep
+from tf_adapters.training.optimizers import AdamWOfSums
 from tf_adapters.training.optimizers import make_optimizer
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from tf_adapters.data.batches.batch_plan import Batch
     from tf_adapters.data.examples import Examples
     from tf_adapters.training.jax_devices import JaxDevices
-    from tf_adapters.training.optimizers import AdamWOfSums
 
 
 class JaxTrainer:
@@ -45,6 +45,8 @@ class JaxTrainer:
 
     The arguments are those of `Trainer`, with `JaxDevices` as the strategy.
     """
+
+    optimizer_class: type[AdamWOfSums] = AdamWOfSums
 
     def __init__(
         self,

@@ -10,7 +10,6 @@ from keras import ops
 import numpy as np
 
 from tf_adapters.data.batches import task_mixture
-from tf_adapters.training.fused_adamw import FusedAdamW
 from tf_adapters.training.optimizers import make_optimizer
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ class MultiTaskTrainer:
                 [(total_steps, 1.0)],
                 self.variables,
                 self._first.model.computes_in_float16,
-                FusedAdamW,
+                self._first.optimizer_class,
             )
         for trainer in self.trainers.values():
             trainer.use_optimizer(self.optimizer)

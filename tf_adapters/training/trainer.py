@@ -57,6 +57,8 @@ class Trainer:
             (default) for all variables that the model declares.
     """
 
+    optimizer_class: type[AdamWOfSums] = FusedAdamW
+
     def __init__(
         self,
         model: Any,
@@ -231,7 +233,7 @@ class Trainer:
                 self.model.phases(total_steps),
                 self.variables,
                 self.model.computes_in_float16,
-                FusedAdamW,
+                self.optimizer_class,
             )
         self.use_optimizer(optimizer)
 

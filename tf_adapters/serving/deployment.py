@@ -41,9 +41,6 @@ _LOGGER = logging.getLogger(__name__)
 # Requests of more tokens than this wait in a queue of their own, so that a
 # short text does not wait for a batch of long ones.
 _LONG = 64
-# Maximum number of batches of short texts, and of batches of long texts, that
-# are under way to a replica: while one is computed, another is tokenized.
-_CONCURRENT = 2
 # Number of times that a batch is sent. A replica may end while it computes it.
 _ATTEMPTS = 5
 # Seconds after which a replica that does not answer counts as not ready.
@@ -73,7 +70,7 @@ class Gateway:
         from tf_adapters.serving.service import Service
 
         self._engine = engine
-        batches = settings.max_tokens, _CONCURRENT * settings.replicas
+        batches = settings.max_tokens, settings.replicas
         self._short = Batcher(self._send, *batches)
         self._long = Batcher(self._send, *batches)
         self.service = Service(

@@ -30,6 +30,8 @@ with needs_extra("server", "The server"):
 _NAME = "tf_adapters"
 # Bytes of memory that Ray reserves for large messages.
 _OBJECT_STORE = 200_000_000
+# Seconds for which a cluster may take to accept a connection.
+_PATIENCE = 5.0
 # Ray's own lines about requests would repeat those of `RequestLog`.
 _LOGGING = {"enable_access_log": False, "log_level": "WARNING"}
 
@@ -115,10 +117,29 @@ def _check_port(host: str, port: int) -> None:
         ) from error
 
 
+def _check_cluster(address: str) -> None:
+    """Raises a `ConfigError` if nothing listens at the address of a cluster.
+
+    Ray itself would try again for many minutes.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return  # Ray has other forms, such as `auto`.
+    try:
+        socket.create_connection((host, int(port)), _PATIENCE).close()
+    except (OSError, OverflowError) as error:
+        raise ConfigError(
+            f"Cannot reach Ray at --ray_address={address}: {error}. "
+            "`ray start --head` prints a cluster's address."
+        ) from error
+
+
 def _connect(address: str | None, verbose: bool) -> None:
     """Starts Ray on this machine, or connects to a cluster."""
     options: dict[str, Any] = {}
-    if address is None:
+    if address is not None:
+        _check_cluster(address)
+    else:
         # Do not let Ray send usage statistics about a cluster that we start.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         options["include_dashboard"] = False

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests import tiny
 from tests.methods.cases import CASES
@@ -13,6 +14,7 @@ from tf_adapters.config.settings import TrainConfig
 from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.adapter_model import adapt
 from tf_adapters.training import optimizers
+from tf_adapters.training.fused_adamw import FusedAdamW
 
 HEAD = heads.Regression()
 
@@ -102,3 +104,24 @@ def test_the_value_of_a_fusion_does_not_decay():
 def test_training_nothing_is_refused():
     with pytest.raises(ConfigError, match="nothing to train"):
         optimizers.make_optimizer(TrainConfig(), [(10, 1.0)], [])
+
+
+def test_the_fused_update_is_that_of_keras():
+    values = []
+    for kind in optimizers.AdamWOfSums, FusedAdamW:
+        variables = [
+            keras.Variable(np.full((2, 3), 0.5)),
+            keras.Variable([1.0]),
+        ]
+        train = TrainConfig(learning_rate=0.1, weight_decay=0.2, decay="none")
+        optimizer = optimizers.make_optimizer(
+            train, [(5, 1.0)], variables, kind=kind
+        )
+        step = tf.function(optimizer.apply)
+        generator = np.random.default_rng(0)
+        for _ in range(5):
+            gradients = [generator.normal(size=v.shape) for v in variables]
+            step([tf.constant(one, "float32") for one in gradients])
+        values.append([v.numpy() for v in variables])
+    for fused, expected in zip(*values, strict=True):
+        np.testing.assert_allclose(fused, expected, rtol=1e-5)

@@ -47,11 +47,14 @@ class FusedAdamW(AdamWOfSums):
 
         Args:
             gradient: Gradient of the weight.
-            variable: The weight, float32.
+            variable: The weight.
             learning_rate: The learning rate, and the two betas to the power of
                 the number of the step, which starts at 1.
         """
-        rate, first_power, second_power = learning_rate
+        # TensorFlow ends the process if the types differ.
+        gradient, rate, first_power, second_power = (
+            tf.cast(one, variable.dtype) for one in (gradient, *learning_rate)
+        )
         if self._use_weight_decay(variable):
             variable.assign_sub(variable * self.weight_decay * rate)
         index = self._get_variable_index(variable)

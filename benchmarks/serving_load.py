@@ -14,8 +14,8 @@ turns. Each answer is compared with what its own adapter answers without bank
 and server.
 
 With `changes`, another client meanwhile loads adapters under new names, asks
-them, replaces them by others and unloads them, on and on. Memory is that of the
-process that computes.
+them, replaces them by others and unloads them, repeatedly. Memory is that of
+the process that computes.
 """
 
 import argparse

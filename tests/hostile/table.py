@@ -28,7 +28,7 @@ def write(counts, watch, seed):
         "",
         f"{sum(map(sum, (n.values() for n in counts.values()))):,} connections "
         f"with seed {seed}. Meanwhile another client got {watch.right:,} "
-        f"answers, of which {len(watch.wrong)} were not its adapter's; the "
+        f"answers; {len(watch.wrong)} were not its adapter's. The "
         f"slowest took {watch.longest:.1f} s.",
     ]
     table = "".join(f"{line}\n" for line in lines)

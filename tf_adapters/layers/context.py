@@ -4,9 +4,8 @@ from collections.abc import Callable
 import dataclasses
 from typing import Any
 
-from keras import ops
-
 from tf_adapters.common.types import Tensor
+from tf_adapters.layers.banks.rows import gather
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 
@@ -55,7 +54,7 @@ class Context:
                 batch.
         """
         tensors = {
-            name: ops.take(value, indices, axis=0)
+            name: gather(value, indices)
             for name, value in vars(self).items()
             if value is not None and name not in ("norm", "seeds")
         }

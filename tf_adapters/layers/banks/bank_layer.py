@@ -193,7 +193,8 @@ class BankLayer(Float32Layer):
 
         The shape is `(batch, 1, d)`, and the type is `dtype`.
         """
-        return ops.cast(self.take(name, adapter_rows), dtype)[:, None]
+        vectors = ops.cast(self.take(name, adapter_rows), dtype)
+        return ops.expand_dims(vectors, 1)
 
     def multiply(self, x: Tensor, name: str, adapter_rows: Tensor) -> Tensor:
         """Multiplies each example of `x` by its own adapter's kernel `name`."""

@@ -5,6 +5,7 @@ from keras import ops
 
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers.banks.bank_layer import BankLayer
+from tf_adapters.layers.banks.rows import gather
 from tf_adapters.layers.context import Context
 
 
@@ -28,16 +29,16 @@ def add_layer(
     """
     if layer.is_vector or x.shape[0] == 1 or not _can_select():
         return y + layer(x, context=context)
-    (users,) = ops.nonzero(layer.is_used(context.adapter_rows))
+    is_user = layer.is_used(context.adapter_rows)
+    (users,) = ops.nonzero(is_user)
 
     def add_to_users() -> Tensor:
-        added = layer(
-            ops.take(x, users, axis=0), context=context.of_examples(users)
-        )
-        return ops.scatter_update(y, users[:, None], added, reduction="add")
+        added = layer(gather(x, users), context=context.of_examples(users))
+        indices = ops.expand_dims(users, 1)
+        return ops.scatter_update(y, indices, added, reduction="add")
 
     return ops.cond(
-        2 * ops.shape(users)[0] < ops.shape(x)[0],
+        2 * ops.size(users) < ops.size(is_user),
         add_to_users,
         lambda: y + layer(x, context=context),
     )

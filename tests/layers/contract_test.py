@@ -77,7 +77,7 @@ def _context(tensors, seeds):
         block_input=tensors["residual"],
         residual=tensors["residual"],
         intermediate=tensors["intermediate"],
-        norm=lambda x: layer_norm(
+        norm=lambda x, rows: layer_norm(
             x, ops.convert_to_tensor(gamma), ops.convert_to_tensor(beta), 1e-5
         ),
         sublayer_output=tensors["sublayer_output"],

@@ -23,5 +23,5 @@ def read(name: str, x: Tensor, context: Context) -> Tensor:
         context: `Context`.
     """
     if name == "normed_output" and context.norm is not None:
-        return context.norm(x + context.residual)
+        return context.norm(x + context.residual, context.adapter_rows)
     return context.residual if name == "residual" else x

@@ -4,6 +4,8 @@ from collections.abc import Callable
 import dataclasses
 from typing import Any
 
+from tf_adapters.common.types import Tensor
+from tf_adapters.layers.banks.rows import gather
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 
@@ -24,8 +26,8 @@ class Context:
         residual: `(batch, tokens, width)`. Input of the sublayer.
         intermediate: `(batch, tokens, ffn_width)`. Activation of the
             feed-forward network; `None` after attention.
-        norm: Function that applies the layer norm after the sublayer. `None` in
-            pre-norm blocks, which have none there.
+        norm: Function `norm(x, adapter_rows)` that applies the layer norm after
+            the sublayer. `None` in pre-norm blocks, which have none there.
         sublayer_output: `(batch, tokens, width)`. For slots after the norm: the
             sublayer's output, which was added to `residual` before the norm.
 
@@ -41,5 +43,19 @@ class Context:
     block_input: Any = None
     residual: Any = None
     intermediate: Any = None
-    norm: Callable[[Any], Any] | None = None
+    norm: Callable[[Any, Any], Any] | None = None
     sublayer_output: Any = None
+
+    def of_examples(self, indices: Tensor) -> "Context":
+        """Returns the context of some of the examples, for inference.
+
+        Args:
+            indices: `(examples,)` integers, the examples' positions in the
+                batch.
+        """
+        tensors = {
+            name: gather(value, indices)
+            for name, value in vars(self).items()
+            if value is not None and name not in ("norm", "seeds")
+        }
+        return dataclasses.replace(self, **tensors)

@@ -17,20 +17,18 @@ class PostNorm:
     places = BLOCK_PLACES
     hint = ""
 
-    def read(self, h: Tensor, norm: Callable[[Tensor], Tensor]) -> Tensor:
+    def read(self, h: Tensor, norm: Callable[..., Tensor]) -> Tensor:
         """Returns the input of the sublayer: `h` itself, without the norm."""
         return h
 
-    def write(self, total: Tensor, norm: Callable[[Tensor], Tensor]) -> Tensor:
+    def write(self, total: Tensor, norm: Callable[..., Tensor]) -> Tensor:
         """Returns the new hidden states, `norm(total)`.
 
         `total` is the sum of the residual and the slot's output.
         """
         return norm(total)
 
-    def for_slot(
-        self, norm: Callable[[Tensor], Tensor]
-    ) -> Callable[[Tensor], Tensor]:
+    def for_slot(self, norm: Callable[..., Tensor]) -> Callable[..., Tensor]:
         """Returns `norm`, because this norm is applied after the slot."""
         return norm
 
@@ -47,18 +45,18 @@ class PreNorm:
         "nothing can be attached after a norm."
     )
 
-    def read(self, h: Tensor, norm: Callable[[Tensor], Tensor]) -> Tensor:
+    def read(self, h: Tensor, norm: Callable[..., Tensor]) -> Tensor:
         """Returns the input of the sublayer, the normalized `norm(h)`."""
         return norm(h)
 
-    def write(self, total: Tensor, norm: Callable[[Tensor], Tensor]) -> Tensor:
+    def write(self, total: Tensor, norm: Callable[..., Tensor]) -> Tensor:
         """Returns the new hidden states, `total`, without a norm.
 
         `total` is the sum of the residual and the slot's output.
         """
         return total
 
-    def for_slot(self, norm: Callable[[Tensor], Tensor]) -> None:
+    def for_slot(self, norm: Callable[..., Tensor]) -> None:
         """Returns `None`, because no norm is applied after the slot."""
         return None
 

@@ -235,15 +235,20 @@ class AdaptedBlock(Float32Layer):
         )
         return y if activation is None else activation(y)
 
-    def _norm(
-        self, sublayer: str, context: Context
-    ) -> Callable[[Tensor], Tensor]:
-        """Returns the norm of a sublayer, or else the identity function."""
+    def _norm(self, sublayer: str, context: Context) -> Callable[..., Tensor]:
+        """Returns the norm of a sublayer, or else the identity function.
+
+        The function is `norm(x, adapter_rows)`. The rows default to those of
+        the context.
+        """
         norm = getattr(self, f"{sublayer}_norm")
         if norm is None:
-            return lambda value: value
-        gamma, beta = norm_weights(norm, context.adapter_rows)
-        return lambda value: layer_norm(value, gamma, beta, self.epsilon)
+            return lambda value, rows=None: value
+
+        def apply(value: Tensor, rows: Any = context.adapter_rows) -> Tensor:
+            return layer_norm(value, *norm_weights(norm, rows), self.epsilon)
+
+        return apply
 
     def _read(self, sublayer: str, x: Tensor, context: Context) -> Tensor:
         """Returns a sublayer's input: `x`, or in pre-norm blocks `norm(x)`."""

@@ -24,7 +24,7 @@ def _norm(value):
     return reference.layer_norm(np.float64(value), GAMMA, BETA, 1e-5)
 
 
-def _tf_norm(value):
+def _tf_norm(value, adapter_rows):
     return _norm(np.asarray(value)).astype("float32")
 
 

@@ -107,6 +107,9 @@ class BankLayer(Float32Layer):
     padding: typing.ClassVar[dict[str, float]] = {}
     # The value of the weights in row 0.
     neutral: typing.ClassVar[str] = "zeros"
+    # Whether the layer returns one vector for all tokens of a text, which costs
+    # less than to select the texts that use it.
+    is_vector: typing.ClassVar[bool] = False
 
     def __init__(
         self,
@@ -190,7 +193,8 @@ class BankLayer(Float32Layer):
 
         The shape is `(batch, 1, d)`, and the type is `dtype`.
         """
-        return ops.cast(self.take(name, adapter_rows), dtype)[:, None]
+        vectors = ops.cast(self.take(name, adapter_rows), dtype)
+        return ops.expand_dims(vectors, 1)
 
     def multiply(self, x: Tensor, name: str, adapter_rows: Tensor) -> Tensor:
         """Multiplies each example of `x` by its own adapter's kernel `name`."""

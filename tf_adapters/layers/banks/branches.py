@@ -6,6 +6,7 @@ from typing import Any
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers import activations
 from tf_adapters.layers.banks.bank_layer import BankLayer
+from tf_adapters.layers.banks.users import add_layer
 from tf_adapters.layers.bottleneck_reads import read
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.slot import Slot
@@ -33,9 +34,10 @@ class BranchesSlot(Slot):
         context: Context,
         training: bool | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        return x + sum(
-            branch(x, context=context) for branch in self.branches
-        ), {}
+        total = x
+        for branch in self.branches:
+            total = add_layer(total, branch, x, context)
+        return total, {}
 
 
 class BankBottleneck(BankLayer):
@@ -109,6 +111,10 @@ class BankBias(BankLayer):
 
     The slot that contains this layer adds the difference.
     """
+
+    is_vector = True
+
+    multiplies = False
 
     def call(self, x: Tensor, context: Context) -> Tensor:
         return self.vectors("bias", context.adapter_rows, x.dtype)

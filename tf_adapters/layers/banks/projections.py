@@ -7,6 +7,7 @@ from typing import Any
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers.banks.bank_layer import BankLayer
 from tf_adapters.layers.banks.branches import BankBias
+from tf_adapters.layers.banks.users import add_layer
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.slot import Slot
 
@@ -87,7 +88,7 @@ class ProjectionSlot(Slot):
             x = layer(x, context=context)
         y = project(x)
         for layer in self.added:
-            y = y + layer(x, context=context)
+            y = add_layer(y, layer, x, context)
         for layer in self.after:
             y = layer(y, context=context)
         return y

@@ -1,14 +1,13 @@
 """Tests that a run on a full disk resumes when there is more space."""
 
 import os
-import shutil
 import subprocess
 
 import pytest
 
+from tests import disk_in_memory
 from tests.runs import whole_runs
 
-_OWN_DISKS = ["unshare", "--user", "--map-root-user", "--mount"]
 # The same command twice on a disk in memory, which becomes larger in between.
 _SCRIPT = """
 disk=$1 size=$2 left=$3
@@ -22,17 +21,7 @@ echo "first status: $status"
 """
 
 
-def _can_mount():
-    if shutil.which("unshare") is None:
-        return False
-    command = [*_OWN_DISKS, "mount", "-t", "tmpfs", "none", "/mnt"]
-    return subprocess.run(command, capture_output=True).returncode == 0
-
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not _can_mount(), reason="may not make a disk"),
-]
+pytestmark = [pytest.mark.slow, disk_in_memory.needed]
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +38,9 @@ def test_a_run_goes_on_after_a_full_disk(whole, tmp_path, size):
     disk, left = tmp_path / "disk", tmp_path / "left"
     disk.mkdir()
     command = whole_runs.command(disk / "run")
+    with_disk = [*disk_in_memory.MAY_MOUNT, "sh", "-c", _SCRIPT, "sh"]
     found = subprocess.run(
-        [*_OWN_DISKS, "sh", "-c", _SCRIPT, "sh", disk, size, left, *command],
+        [*with_disk, disk, size, left, *command],
         cwd=whole_runs.ROOT,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
         capture_output=True,

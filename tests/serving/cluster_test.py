@@ -5,6 +5,7 @@ import socket
 import pytest
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.serving.settings import Settings
 
 
 def test_a_cluster_that_does_not_answer_is_refused_at_once():
@@ -14,5 +15,9 @@ def test_a_cluster_that_does_not_answer_is_refused_at_once():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))  # Nothing listens there.
         address = f"127.0.0.1:{free.getsockname()[1]}"
-        with pytest.raises(ConfigError, match="Cannot reach Ray"):
-            server._connect(address, verbose=False)
+        settings = Settings((), "", port=0, ray_address=address)
+        with (
+            pytest.raises(ConfigError, match="Cannot reach Ray"),
+            server.running(settings, {}),
+        ):
+            pass

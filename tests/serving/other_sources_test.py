@@ -1,20 +1,19 @@
 """The live server with adapters of other libraries, and from the Hub."""
 
 import shutil
-import subprocess
 
 import pytest
 from safetensors.numpy import load_file
 from safetensors.numpy import save_file
 
 from tests import commands
+from tests import disk_in_memory
 from tests.interop import folders
 from tests.interop import hub_double
 from tests.serving import live
 from tests.serving import served
 import tf_adapters
 
-_OWN_DISKS = ["unshare", "--user", "--map-root-user", "--mount"]
 # A disk in memory, where there is room for one adapter of the Hub.
 _SCRIPT = """
 mount -t tmpfs -o size=96k none "$HF_HOME" || exit 3
@@ -24,17 +23,10 @@ _PEFT, _ADAPTERHUB = "peft/bert_lora", "adapterhub/bert_pfeiffer"
 _TEXTS = ["the film is good"]
 
 
-def _can_mount():
-    if shutil.which("unshare") is None:
-        return False
-    command = [*_OWN_DISKS, "mount", "-t", "tmpfs", "none", "/mnt"]
-    return subprocess.run(command, capture_output=True).returncode == 0
-
-
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.integration,
-    pytest.mark.skipif(not _can_mount(), reason="may not make a disk"),
+    disk_in_memory.needed,
 ]
 
 
@@ -80,7 +72,7 @@ def server(tmp_path_factory, hub):
     server = live.Server(
         *(str(folder), f"--encoder={commands.ENCODER_OF_TWO_BLOCKS}"),
         "--allow_sources=hf://me",
-        before=[*_OWN_DISKS, "sh", "-c", _SCRIPT, "sh"],
+        before=[*disk_in_memory.MAY_MOUNT, "sh", "-c", _SCRIPT, "sh"],
         env={
             "HF_ENDPOINT": hub.address,
             "HF_HOME": str(tmp_path_factory.mktemp("hub")),

@@ -1,7 +1,11 @@
 """Tests that flags set the settings that they stand for."""
 
+import subprocess
+import sys
+
 from absl import flags
 from absl.testing import flagsaver
+import pytest
 
 from tf_adapters.cli import flags as cli_flags
 
@@ -40,3 +44,15 @@ def test_lists_join_the_method():
         "adapters": ["a", "b"],
     }
     assert _layer("--tasks=a,b")["method"] == {"tasks": ["a", "b"]}
+
+
+@pytest.mark.parametrize("command", [[], ["train"], ["eval", "runs/sst2"]])
+def test_an_unknown_backend_is_refused_before_all_else(command):
+    done = subprocess.run(
+        [sys.executable, "-m", "tf_adapters", *command, "--backend=jaxx"],
+        capture_output=True,
+        text=True,
+    )
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert "--backend=jaxx: value should be one of <tensorflow|jax>" in line

@@ -7,6 +7,7 @@ import pytest
 from tf_adapters.layers.stateless_seeds import MAX_PLACES
 from tf_adapters.layers.stateless_seeds import MAX_SEED
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
+from tf_adapters.layers.stateless_seeds import dropout
 from tf_adapters.layers.stateless_seeds import pass_seed
 
 
@@ -80,3 +81,21 @@ def test_the_first_draws_are_next_to_the_seed():
         (2 * 65536 + 4 * 1023, 3 * 1024 + 1),
         (2 * 65536 + 4 * 1023, 3 * 1024 + 2),
     ]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_dropout_drops_its_share_and_keeps_the_mean(dtype):
+    x = keras.ops.ones((301, 501), dtype)  # An odd number of elements.
+    y = np.asarray(
+        keras.ops.cast(dropout(x, 0.1, StatelessSeeds([1, 2])), "float32")
+    )
+    # The standard error is 0.0008.
+    assert abs(np.mean(y == 0) - 0.1) < 0.003
+    assert abs(y.mean() - 1) < 0.004
+    assert len(np.unique(y)) == 2
+
+
+def test_dropout_of_halves_of_a_batch_differs():
+    x = keras.ops.ones((2, 1000))
+    first, second = np.asarray(dropout(x, 0.5, StatelessSeeds([1, 2])))
+    assert 0.4 < np.mean(first == second) < 0.6

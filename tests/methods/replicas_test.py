@@ -79,6 +79,7 @@ def _train(method, strategy_name, parts=1):
         settings,
         0,
         trainer.compiler,
+        trainer.half_kernels,
     )
     before = tiny.values(trainer.variables)
     examples = _examples()

@@ -210,13 +210,22 @@ def test_operations_without_a_deterministic_kernel_are_explained():
         fail()
 
 
-def test_memory_that_runs_out_is_explained():
-    """With the message of TensorFlow, which waits ten seconds before it."""
+@pytest.mark.parametrize(
+    "before",
+    [
+        "{{function_node __wrapped__Fill}} ",
+        "Graph execution error:\n\nDetected at node Fill defined at (most "
+        'recent call last):\n  File "memory.py", line 1, in call\n\n',
+        "2 root error(s) found.\n",
+    ],
+)
+def test_memory_that_runs_out_is_explained(before):
+    """With messages of TensorFlow, which waits ten seconds before them."""
 
     def fail():
         raise tf.errors.ResourceExhaustedError(
             *(None, None),
-            "{{function_node __wrapped__Fill}} OOM when allocating tensor with "
+            f"{before}OOM when allocating tensor with "
             "shape[9] and type float on CPU:0 [Op:Fill]\nHint: add options",
         )
 
@@ -227,6 +236,16 @@ def test_memory_that_runs_out_is_explained():
         "(now 8; in evaluation, train.eval_batch_size, now 64), raise"
     )
     assert "train.remat=true" in message and "--precision" in message
+
+
+def test_a_full_disk_is_not_taken_for_memory():
+    """TensorFlow raises the same error for both."""
+    message = "runs/log/events.1; No space left on device"
+    with (
+        pytest.raises(tf.errors.ResourceExhaustedError, match="No space"),
+        device_errors.explained("", None, False),
+    ):
+        raise tf.errors.ResourceExhaustedError(None, None, message)
 
 
 def test_memory_of_jax_that_runs_out_is_explained():

@@ -23,6 +23,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 from collections.abc import Sequence
 import copy
+import functools
 import importlib
 import itertools
 import logging as python_logging
@@ -44,6 +45,7 @@ from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import Flag
 from tf_adapters.cli.shared_flags import COMMANDS
 from tf_adapters.common.checks import did_you_mean
+from tf_adapters.common.keras_backend import BACKENDS
 from tf_adapters.config import describe
 
 if TYPE_CHECKING:
@@ -100,14 +102,17 @@ _SHORT = {
     "max_train_examples": ("data.max_train_examples", flags.DEFINE_integer),
     "max_length": ("data.max_length", flags.DEFINE_integer),
     "precision": ("train.precision", flags.DEFINE_string),
-    "backend": ("backend", flags.DEFINE_string),
+    "backend": (
+        "backend",
+        functools.partial(flags.DEFINE_enum, enum_values=BACKENDS),
+    ),
     "distribution_strategy": ("distribution_strategy", flags.DEFINE_string),
     "tpu": ("tpu", flags.DEFINE_string),
     "pretrain_steps": ("pretrain.steps", flags.DEFINE_integer),
 }
 for _name, (_key, _define) in _SHORT.items():
     _meaning = f"{describe.meaning(_key)} Short for --params_override={_key}="
-    _define(_name, None, f"{_meaning}...")
+    _define(name=_name, default=None, help=f"{_meaning}...")
 # Maps each flag that sets a setting to the setting's name.
 SETTINGS = {name: key for name, (key, _) in _SHORT.items()} | {
     "method": "method.name",

@@ -68,6 +68,7 @@ class MaskedLM(Head):
     num_best: int = 5
 
     signature = "masked_lm"
+    reads_token_embeddings = True
     further_features: typing.ClassVar[dict[str, tuple[None, ...]]] = {
         "masked_positions": (None, None)
     }

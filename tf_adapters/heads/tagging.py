@@ -17,8 +17,6 @@ import scipy.special
 from tf_adapters.common.types import Tensor
 from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.examples import Examples
-from tf_adapters.data.tokens.words import tokenize_words
-from tf_adapters.data.tokens.words import windows
 from tf_adapters.heads import explained
 from tf_adapters.heads import metrics
 from tf_adapters.heads.explained import Explained
@@ -29,12 +27,13 @@ from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.linear import bank_parts
 from tf_adapters.heads.linear import hidden_options
 from tf_adapters.heads.registry import register
+from tf_adapters.heads.tagging_windows import WindowSource
+from tf_adapters.heads.tagging_windows import make_window_source
 from tf_adapters.heads.tokens import TokenLayer
 from tf_adapters.heads.vector_head import rounded
 from tf_adapters.layers.banks.bank_layer import Part
 
 if TYPE_CHECKING:
-    from tf_adapters.data.tokens.packer import Packer
     from tf_adapters.encoders.encoder import Encoder
     from tf_adapters.tasks.task import Task
 
@@ -118,26 +117,22 @@ class Tagging(Head):
         (field,) = fields
         for place, row in enumerate(rows if labeled else ()):
             check_class_ids(place, row["label"], self.labels, (IGNORED,))
-        words = [word for row in rows for word in row[field]]
-        tokens = iter(tokenize_words(packer, words))
-        ids, targets, found = [], [], []
-        for place, row in enumerate(rows):
-            of_row = list(itertools.islice(tokens, len(row[field])))
-            for part in windows(_lengths(of_row), packer.max_length - 2):
-                window, firsts = _window(of_row[part], packer)
-                ids.append(window)
-                found.append(_Window(place, firsts))
-                if labeled:
-                    targets.append(_targets(window, firsts, row["label"][part]))
-        counts = [np.count_nonzero(row != IGNORED) for row in targets]
+        source = make_window_source(rows, field, packer)
+        ids = [window.token_ids for window in source.windows]
+        targets = counts = None
+        if labeled:
+            targets = [
+                window.targets(rows[window.row]["label"])
+                for window in source.windows
+            ]
+            counts = np.array([np.sum(row != IGNORED) for row in targets])
+        has_segments = packer.special_tokens.has_segments
         return Examples(
             ids,
-            [0 * row for row in ids]
-            if packer.special_tokens.has_segments
-            else None,
-            targets if labeled else None,
-            np.array(counts) if labeled else None,
-            _Source(rows, found),
+            [0 * row for row in ids] if has_segments else None,
+            targets,
+            counts,
+            source,
             pad_id=packer.special_tokens.pad,
         )
 
@@ -153,7 +148,7 @@ class Tagging(Head):
         return ops.sum(ops.where(has_target, losses, 0.0), axis=-1)
 
     def predictions(
-        self, outputs: Tensor, source: "_Source"
+        self, outputs: Tensor, source: WindowSource
     ) -> list[list[int]]:
         """Returns, for each row, a list with the class id of each word."""
         return self._of_words(
@@ -164,7 +159,7 @@ class Tagging(Head):
         self,
         function: Callable[[np.ndarray], np.ndarray],
         outputs: Tensor,
-        source: "_Source",
+        source: WindowSource,
     ) -> list[list[Any]]:
         """Applies a function to the logits of words.
 
@@ -179,7 +174,7 @@ class Tagging(Head):
         return values
 
     def compare(
-        self, outputs: Tensor, targets: Tensor, source: "_Source"
+        self, outputs: Tensor, targets: Tensor, source: WindowSource
     ) -> dict[str, Any]:
         """Returns a dict with `target`, `predicted` and `probabilities`.
 
@@ -212,7 +207,7 @@ class Tagging(Head):
         return metrics.compute_tagging(names, gold, predicted)
 
     def decode(
-        self, outputs: Tensor, source: "_Source"
+        self, outputs: Tensor, source: WindowSource
     ) -> list[dict[str, Any]]:
         """Returns a list with a dict for each row.
 
@@ -224,7 +219,7 @@ class Tagging(Head):
         ]
 
     def explained(
-        self, output: np.ndarray, source: "_Source", label: str | None = None
+        self, output: np.ndarray, source: WindowSource, label: str | None = None
     ) -> list[Explained]:
         """Returns the tag of each word, or of the class `label` for all."""
         (window,) = source.windows
@@ -270,55 +265,3 @@ def _parts(
         if has_label:
             right, found = zip(*kept, strict=True)
             yield list(right), list(found)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Window:
-    """The row of a window, and where the window's words begin.
-
-    Attributes:
-        row: Index of the row.
-        firsts: Indices in the input of the first token of each word.
-    """
-
-    row: int
-    firsts: np.ndarray
-
-
-@dataclasses.dataclass(frozen=True)
-class _Source:
-    rows: list[Any]
-    windows: list[Any]
-
-
-def _lengths(tokens: list[np.ndarray]) -> list[int]:
-    """Returns the number of tokens of each word."""
-    return [len(word) for word in tokens]
-
-
-def _window(
-    words: list[np.ndarray], packer: "Packer"
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns a window's token ids, and the index of each word's first token.
-
-    A word can be cut off only if it is the only word of its window.
-
-    Args:
-        words: List with the token ids of each word.
-        packer: `TextPacker`.
-    """
-    lengths = _lengths(words)
-    firsts = 1 + np.cumsum([0, *lengths[:-1]])
-    inside = np.concatenate(words)[: packer.max_length - 2]
-    special = packer.special_tokens
-    return np.concatenate([[special.start], inside, [special.end]]).astype(
-        "int32"
-    ), firsts
-
-
-def _targets(
-    window: np.ndarray, firsts: np.ndarray, labels: list[int]
-) -> np.ndarray:
-    targets = np.full(len(window), IGNORED, "int32")
-    targets[firsts] = labels
-    return targets

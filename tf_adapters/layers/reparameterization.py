@@ -1,6 +1,7 @@
 """Computed values that a forward pass uses instead of a model's weights."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
@@ -45,7 +46,16 @@ class InnerScope(keras.StatelessScope):
     a model in a scope that holds all of the model's variables. A variable
     without a computed value must still be looked up there, or it would be a
     constant without a gradient.
+
+    Args:
+        pairs: Iterable of pairs of a variable and its value, a tensor of the
+            same shape. Keras would cast it to the variable's type.
     """
+
+    def __init__(self, pairs: Iterable[tuple[keras.Variable, Tensor]]) -> None:
+        super().__init__()
+        for pair in pairs:
+            self.add_update(pair)
 
     def get_current_value(self, variable: keras.Variable) -> Tensor | None:
         value = super().get_current_value(variable)

@@ -148,4 +148,31 @@ def dropout(x: Tensor, rate: float, seeds: StatelessSeeds | None) -> Tensor:
     """
     if seeds is None or rate == 0:
         return x
+    if keras.backend.backend() == "tensorflow":
+        return _dropout_of_16_bits(x, rate, seeds.next())
     return keras.random.dropout(x, rate, seed=seeds)
+
+
+def _dropout_of_16_bits(x: Tensor, rate: float, seed: Tensor) -> Tensor:
+    """Applies dropout by 16 random bits for each element, in TensorFlow.
+
+    TensorFlow's own dropout draws a float for each element, which takes twice
+    as long. In bfloat16, these floats have 7 bits, and a rate of 0.1 drops 10.2
+    % of the elements.
+
+    Args:
+        x: Float tensor.
+        rate: Float between 0 and 1. It is rounded to a multiple of 2^-16.
+        seed: Integer tensor of shape `(2,)`.
+    """
+    import tensorflow as tf
+
+    drop = min(max(round(rate * 2**16), 1), 2**16 - 1)
+    size = tf.size(x)
+    pairs = tf.random.stateless_uniform(
+        [(size + 1) // 2], seed, minval=None, maxval=None, dtype=tf.uint32
+    )
+    bits = tf.reshape(tf.bitcast(pairs, tf.uint16), [-1])[:size]
+    is_kept = tf.reshape(bits >= tf.constant(drop, tf.uint16), tf.shape(x))
+    scale = tf.cast(1 / (1 - drop / 2**16), x.dtype)
+    return tf.where(is_kept, x * scale, tf.zeros([], x.dtype))

@@ -8,6 +8,7 @@ from typing import Any
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.text import columns
+from tf_adapters.text import device_memory
 from tf_adapters.text import rows as text_rows
 from tf_adapters.text.predicting import Predictor
 from tf_adapters.text.stand_in import StandInModel
@@ -62,14 +63,15 @@ class AnsweringModel(StandInModel):
             label: See `fit`.
             **options: For token features, see `keras.Model.evaluate`.
         """
-        if self._takes_features(x):
-            return self.adapter_model.evaluate(
-                x, y, batch_size=batch_size, verbose=verbose, **options
-            )
-        if columns.is_dataset(x):
-            return self._stream(x, batch_size, text, label).evaluate()
-        rows = self._rows(x, y, text=text, label=label)
-        return self.evaluate_rows(rows, batch_size, verbose)
+        with device_memory.explained(self.adapter_model, batch_size):
+            if self._takes_features(x):
+                return self.adapter_model.evaluate(
+                    x, y, batch_size=batch_size, verbose=verbose, **options
+                )
+            if columns.is_dataset(x):
+                return self._stream(x, batch_size, text, label).evaluate()
+            rows = self._rows(x, y, text=text, label=label)
+            return self.evaluate_rows(rows, batch_size, verbose)
 
     def evaluate_rows(
         self,
@@ -102,14 +104,15 @@ class AnsweringModel(StandInModel):
             Array with a row for each text, for example class logits. For tags
             and spans, which have one output per token, a list of arrays.
         """
-        if self._takes_features(x):
-            return self.adapter_model.predict(
-                x, batch_size=batch_size, verbose=verbose, **options
-            )
-        if columns.is_dataset(x):
-            return self._stream(x, batch_size, text).outputs(verbose)
-        rows = self._rows(x, None, text=text, labeled=False)
-        return self._predictor(batch_size, verbose).outputs(rows)
+        with device_memory.explained(self.adapter_model, batch_size):
+            if self._takes_features(x):
+                return self.adapter_model.predict(
+                    x, batch_size=batch_size, verbose=verbose, **options
+                )
+            if columns.is_dataset(x):
+                return self._stream(x, batch_size, text).outputs(verbose)
+            rows = self._rows(x, None, text=text, labeled=False)
+            return self._predictor(batch_size, verbose).outputs(rows)
 
     def answer(
         self,
@@ -130,10 +133,11 @@ class AnsweringModel(StandInModel):
             List of dicts of plain values: `label` and `probabilities` for
             classes, `score` for numbers, `tags` for words, `answer` for spans.
         """
-        if columns.is_dataset(x):
-            return self._stream(x, batch_size, text).answers(verbose)
-        rows = self._rows(x, None, text=text, labeled=False)
-        return self._predictor(batch_size, verbose).answers(rows)
+        with device_memory.explained(self.adapter_model, batch_size):
+            if columns.is_dataset(x):
+                return self._stream(x, batch_size, text).answers(verbose)
+            rows = self._rows(x, None, text=text, labeled=False)
+            return self._predictor(batch_size, verbose).answers(rows)
 
     def encode(
         self,
@@ -160,12 +164,13 @@ class AnsweringModel(StandInModel):
             returns `(pairs, 2, width)`; all other heads read a pair together.
         """
         vectors = vectors_of(self.adapter_model, pooling)
-        if columns.is_dataset(x):
-            stream = self._stream(x, batch_size, text)
-            return of_single_texts(stream.outputs(verbose, vectors))
-        rows = self._rows(x, None, text=text, labeled=False)
-        predictor = self._predictor(batch_size, verbose, vectors)
-        return of_single_texts(predictor.vectors(rows))
+        with device_memory.explained(self.adapter_model, batch_size):
+            if columns.is_dataset(x):
+                stream = self._stream(x, batch_size, text)
+                return of_single_texts(stream.outputs(verbose, vectors))
+            rows = self._rows(x, None, text=text, labeled=False)
+            predictor = self._predictor(batch_size, verbose, vectors)
+            return of_single_texts(predictor.vectors(rows))
 
     def _takes_features(self, x: Any) -> bool:
         if self.preprocessor is None and isinstance(x, list | str):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.text import columns
+from tf_adapters.text import device_memory
 from tf_adapters.text import rows as text_rows
 from tf_adapters.text import training
 from tf_adapters.text.explaining_model import ExplainingModel
@@ -88,7 +89,8 @@ class FittingModel(ExplainingModel):
 
         Raises:
             UserError: If texts or labels are malformed. The message names the
-                first ten, or only the first one of a `tf.data.Dataset`.
+                first ten, or only the first one of a `tf.data.Dataset`. Also if
+                the memory of the device does not suffice.
         """
         given = {
             "epochs": epochs,
@@ -100,47 +102,50 @@ class FittingModel(ExplainingModel):
             "class_weight": class_weight,
             "sample_weight": sample_weight,
         }
-        if self._takes_features(x):
+        with device_memory.explained(self.adapter_model, batch_size):
+            if self._takes_features(x):
+                return self.adapter_model.fit(
+                    x,
+                    y,
+                    batch_size=batch_size,
+                    shuffle=shuffle,
+                    callbacks=callbacks,
+                    validation_split=validation_split,
+                    validation_data=validation_data,
+                    **weighting,
+                    **given,
+                )
+            named = {"text": text, "label": label}
+            if columns.is_dataset(x):
+                training.check_stream_arguments(
+                    y, validation_split, sample_weight
+                )
+                stream = self._stream(x, batch_size, **named)
+                check = self._validation(validation_data, batch_size, named)
+                return stream.fit(
+                    class_weight,
+                    callbacks=training.with_validation(callbacks, check),
+                    **given,
+                )
+            train, held_out = training.split_rows(
+                self._rows(x, y, **named), validation_data, validation_split
+            )
+            check = self._validation(held_out, 32, named)
+            weights = training.row_weights(self.head, train, **weighting)
+            batches = training.batches_of(
+                self.head,
+                train,
+                self.preprocessor.packer,
+                batch_size,
+                self.seed if shuffle else None,
+                weights,
+            )
             return self.adapter_model.fit(
-                x,
-                y,
-                batch_size=batch_size,
-                shuffle=shuffle,
-                callbacks=callbacks,
-                validation_split=validation_split,
-                validation_data=validation_data,
-                **weighting,
-                **given,
-            )
-        named = {"text": text, "label": label}
-        if columns.is_dataset(x):
-            training.check_stream_arguments(y, validation_split, sample_weight)
-            stream = self._stream(x, batch_size, **named)
-            check = self._validation(validation_data, batch_size, named)
-            return stream.fit(
-                class_weight,
+                batches,
                 callbacks=training.with_validation(callbacks, check),
+                shuffle=False,
                 **given,
             )
-        train, held_out = training.split_rows(
-            self._rows(x, y, **named), validation_data, validation_split
-        )
-        check = self._validation(held_out, 32, named)
-        weights = training.row_weights(self.head, train, **weighting)
-        batches = training.batches_of(
-            self.head,
-            train,
-            self.preprocessor.packer,
-            batch_size,
-            self.seed if shuffle else None,
-            weights,
-        )
-        return self.adapter_model.fit(
-            batches,
-            callbacks=training.with_validation(callbacks, check),
-            shuffle=False,
-            **given,
-        )
 
     def _validation(
         self, data: Any, batch_size: int, named: dict[str, Any]

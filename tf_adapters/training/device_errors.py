@@ -2,18 +2,26 @@
 
 from collections.abc import Iterator
 import contextlib
+import errno
+import os
 import re
-
-import tensorflow as tf
 
 from tf_adapters.common.errors import ConfigError
 
+_NO_MEMORY = re.compile("OOM|(?i:memory|exhausted)")
 _NOT_DETERMINISTIC = re.compile("determinis", re.IGNORECASE)
 # Parts of TensorFlow's messages about graphs that XLA refuses.
 _NOT_COMPILED = re.compile(
     "XLA|tf2xla|compile-time constant|unsupported operations", re.IGNORECASE
 )
-
+# Names of TensorFlow's and PyTorch's classes of errors; to import the classes
+# would take seconds.
+_OUT_OF_MEMORY = {"ResourceExhaustedError", "OutOfMemoryError"}
+# Problems of files for which TensorFlow raises the same error.
+_OF_FILES = tuple(
+    os.strerror(number)
+    for number in (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
+)
 # Name of a graph's node in such a message.
 _NODE = re.compile(r"{{[^}]*}}")
 
@@ -36,7 +44,7 @@ def explained(
     """
     try:
         yield
-    except (tf.errors.OpError, RuntimeError, ValueError) as error:
+    except Exception as error:  # Each backend has its own classes of errors.
         sentence = _sentence(error, memory_advice, deterministic, compiles)
         if sentence is None:
             raise
@@ -75,35 +83,50 @@ def _sentence(
     """
     if isinstance(error, ConfigError):
         return None
-    reason = _first_line(error)
     if _is_out_of_memory(error):
         return (
-            f"The memory of the device does not suffice: {reason} "
-            f"{memory_advice}"
+            "The memory of the device does not suffice: "
+            f"{_line_about(_NO_MEMORY, error)} {memory_advice}"
         )
     if deterministic and _NOT_DETERMINISTIC.search(str(error)):
         return (
             "`train.deterministic` is true, and an operation has no "
-            f"deterministic kernel on this device: {reason} Set "
+            "deterministic kernel on this device: "
+            f"{_line_about(_NOT_DETERMINISTIC, error)} Set "
             "train.deterministic=false."
         )
     if compiles and _NOT_COMPILED.search(str(error)):
         return (
-            f"XLA cannot compile a step of this model: {reason} Set "
+            "XLA cannot compile a step of this model: "
+            f"{_line_about(_NOT_COMPILED, error)} Set "
             "train.jit_compile=false. A TPU runs compiled steps only."
         )
     return None
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    if isinstance(error, tf.errors.ResourceExhaustedError):
-        return True
+    names = {one.__name__ for one in type(error).__mro__}
+    if names & _OUT_OF_MEMORY:
+        return not any(problem in str(error) for problem in _OF_FILES)
     # JAX raises the same error for all problems of a device.
     return str(error).startswith("RESOURCE_EXHAUSTED")
 
 
-def _first_line(error: Exception) -> str:
-    """Returns the first line of an error's message, as a sentence."""
+def _line_about(pattern: re.Pattern[str], error: Exception) -> str:
+    """Returns the line of an error's message that says why, as a sentence.
+
+    That is the first line in which the pattern occurs, and otherwise the first
+    line. Of an error in a graph, TensorFlow first lists the lines of code,
+    `File "...", line 1, in call`, which are skipped.
+    """
     message = getattr(error, "message", None) or str(error)
-    line = _NODE.sub("", message).strip().splitlines()[0]
+    lines = [
+        line.strip() for line in _NODE.sub("", message).strip().split("\n")
+    ]
+    about = (
+        line
+        for line in lines
+        if pattern.search(line) and not line.startswith("File ")
+    )
+    line = next(about, lines[0])
     return line if line.endswith(".") else f"{line}."

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tf_adapters.data.batches.batch_plan import Batch
     from tf_adapters.data.examples import Examples
     from tf_adapters.training.compilation import Compiler
+    from tf_adapters.training.half_kernels import HalfKernels
     from tf_adapters.training.inputs import Inputs
 
 # Features of a batch that are not inputs of the model.
@@ -44,6 +45,7 @@ class Evaluator:
         compiler: `Compiler` for the function.
         steps_per_loop: Largest number of batches in a call to the device. Only
             batches with a `size` are computed several in a call.
+        half_kernels: `HalfKernels` of the function's model.
     """
 
     def __init__(
@@ -52,8 +54,10 @@ class Evaluator:
         inputs: Inputs,
         compiler: Compiler,
         steps_per_loop: int,
+        half_kernels: HalfKernels,
     ) -> None:
         self.strategy = strategy
+        self._half_kernels = half_kernels
         self._inputs = inputs
         self._compiler = compiler
         self._steps_per_loop = steps_per_loop
@@ -80,6 +84,7 @@ class Evaluator:
                 are next to each other.
             title: See `Trainer.predict`.
         """
+        self._half_kernels.refresh()
         groups = itertools.groupby(plan, lambda one: (one.length, one.size))
         with progress_bar.progress_bar(
             len(plan), title, unit="batch", delay=progress_bar.DELAY
@@ -187,7 +192,10 @@ class Evaluator:
         def step(features: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
             inputs = without(features, _NOT_INPUTS)
             indices = tf.reshape(features["indices"], [-1])
-            with shared_graphs.sharing(self._block_graphs):
+            with (
+                self._half_kernels.scope(),
+                shared_graphs.sharing(self._block_graphs),
+            ):
                 return function(inputs), indices
 
         return self.strategy.run(step, args=(features,))

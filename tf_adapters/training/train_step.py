@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from tf_adapters.config.settings import TrainConfig
     from tf_adapters.training.compilation import Compiler
+    from tf_adapters.training.half_kernels import HalfKernels
     from tf_adapters.training.optimizers import AdamWOfSums
 
 
@@ -40,6 +41,7 @@ class TrainStep:
         seed: Integer. Seed of the run.
         compiler: `Compiler` for the two costly parts of a step: the gradients
             of a replica, and their application.
+        half_kernels: `HalfKernels` of the model.
 
     Raises:
         ConfigError: If `train.accumulation_steps` is so large that several
@@ -55,7 +57,10 @@ class TrainStep:
         settings: TrainConfig,
         seed: int,
         compiler: Compiler,
+        half_kernels: HalfKernels,
     ) -> None:
+        half_kernels.refresh()
+        self._half_kernels = half_kernels
         self.model = model
         self.strategy = strategy
         self.variables = variables
@@ -295,7 +300,10 @@ class TrainStep:
         """
         inputs = without(features, ("indices", "targets", "weights"))
         seed = self.dropout_seed(replica, number)
-        with shared_graphs.sharing(self._block_graphs):
+        with (
+            self._half_kernels.scope(),
+            shared_graphs.sharing(self._block_graphs),
+        ):
             outputs = self.model(inputs, training=True, seed=seed)
         losses = self.model.head.loss(features["targets"], outputs)
         parts = self.parts

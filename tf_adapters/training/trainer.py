@@ -22,6 +22,7 @@ from tf_adapters.training.adapter_drop import num_left_out
 from tf_adapters.training.compilation import Compiler
 from tf_adapters.training.evaluator import Evaluator
 from tf_adapters.training.fused_adamw import FusedAdamW
+from tf_adapters.training.half_kernels import HalfKernels
 from tf_adapters.training.inputs import Inputs
 from tf_adapters.training.optimizers import make_optimizer
 from tf_adapters.training.train_step import TrainStep
@@ -91,8 +92,10 @@ class Trainer:
             few = batch_plan.few_lengths(data.max_length)
             self.compiled_lengths = self.fixed_lengths or few
         self.inputs = Inputs(strategy)
+        self.half_kernels = HalfKernels(model, strategy, self.variables)
         self.evaluator = Evaluator(
-            strategy, self.inputs, self.compiler, settings.steps_per_loop
+            *(strategy, self.inputs, self.compiler, settings.steps_per_loop),
+            self.half_kernels,
         )
         self._iterators = graphs.Iterators()
         self._memory_advice = device_errors.memory_advice(
@@ -251,6 +254,7 @@ class Trainer:
             self.settings,
             self.seed,
             self.compiler,
+            self.half_kernels,
         )
 
     def train_loops(

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from tf_adapters.data.tokens.packing import TextPacker
+    from tf_adapters.data.tokens.packer import Packer
 
 
 # Many words in one call, because each call has a fixed cost.
 _WORDS_AT_ONCE = 4096
 
 
-def tokenize_words(packer: TextPacker, words: Sequence[str]) -> list[Any]:
+def tokenize_words(packer: Packer, words: Sequence[str]) -> list[Any]:
     """Tokenizes words, and returns an int32 array of token ids for each.
 
     Each array has at least one token. Words are tokenized as if they followed a
@@ -25,7 +25,7 @@ def tokenize_words(packer: TextPacker, words: Sequence[str]) -> list[Any]:
     the unknown token.
 
     Args:
-        packer: `TextPacker` or `PythonPacker`.
+        packer: `Packer`.
         words: List of strings. Repeated words are tokenized once.
     """
     unknown = np.array([unknown_id(packer.tokenizer)], "int32")

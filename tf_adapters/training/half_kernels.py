@@ -1,0 +1,91 @@
+"""Casts the kernels that do not train to half precision once, not per step."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tf_adapters.layers.reparameterization import InnerScope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class HalfKernels:
+    """Copies of an encoder's kernels in the precision of its computation.
+
+    Weights are stored in float32. A step in half precision casts the kernels of
+    all blocks and the token embeddings, which takes a tenth of the time of
+    evaluation on a CPU. Those that do not train can be cast once. The outputs
+    are the same to the last bit.
+
+    Does nothing in float32, or with several replicas, which would need a copy
+    each.
+
+    Args:
+        model: Model with an `encoder` and a `reparameterization`.
+        strategy: `tf.distribute.Strategy`.
+        trained: The variables that train.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        strategy: tf.distribute.Strategy,
+        trained: Iterable[keras.Variable],
+    ) -> None:
+        self._kernels: list[keras.Variable] = []
+        self._copies: list[tf.Variable] = []
+        self._dtype = model.encoder.backbone.dtype_policy.compute_dtype
+        if self._dtype == "float32" or strategy.num_replicas_in_sync > 1:
+            return
+        changing = [
+            *trained,
+            *model.reparameterization.computed(),
+            *model.reparameterization.written(),
+        ]
+        changing = {id(variable) for variable in changing}
+        kernels = {id(v): v for v in _cast_in_each_step(model)}
+        self._kernels = [v for i, v in kernels.items() if i not in changing]
+
+    def refresh(self) -> None:
+        """Casts the kernels. Call it before the first step, and after changes.
+
+        Other models of the encoder may have changed them.
+        """
+        values = [
+            tf.cast(kernel.value, self._dtype) for kernel in self._kernels
+        ]
+        if not self._copies:
+            self._copies = [tf.Variable(v, trainable=False) for v in values]
+        for copy, value in zip(self._copies, values, strict=True):
+            copy.assign(value)
+
+    def scope(self) -> contextlib.AbstractContextManager[Any]:
+        """Returns a context manager in which a model uses the copies."""
+        if not self._copies:
+            return contextlib.nullcontext()
+        pairs = zip(self._kernels, self._copies, strict=True)
+        return InnerScope([(v, tf.convert_to_tensor(c)) for v, c in pairs])
+
+
+def _cast_in_each_step(model: Any) -> list[keras.Variable]:
+    """Returns the float32 matrices that a step in half precision casts."""
+    matrices = [
+        kernel
+        for block in model.encoder.blocks
+        for kernel, _ in block.kernels().values()
+    ]
+    # A head may compute with the embeddings in float32.
+    if not model.head.reads_token_embeddings:
+        matrices.append(model.encoder.token_embeddings)
+    return [
+        matrix
+        for matrix in matrices
+        if isinstance(matrix, keras.Variable)
+        and keras.backend.standardize_dtype(matrix.dtype) == "float32"
+    ]

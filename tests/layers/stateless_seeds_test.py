@@ -85,13 +85,13 @@ def test_the_first_draws_are_next_to_the_seed():
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_dropout_drops_its_share_and_keeps_the_mean(dtype):
-    x = keras.ops.ones((301, 501), dtype)  # An odd number of elements.
+    x = keras.ops.ones((2001, 1001), dtype)  # An odd number of elements.
     y = np.asarray(
         keras.ops.cast(dropout(x, 0.1, StatelessSeeds([1, 2])), "float32")
     )
-    # The standard error is 0.0008.
-    assert abs(np.mean(y == 0) - 0.1) < 0.003
-    assert abs(y.mean() - 1) < 0.004
+    # The standard error is 0.0002. The scale is rounded in bfloat16.
+    assert abs(np.mean(y == 0) - 0.1) < 0.0008
+    assert abs(y.mean() - 1) < 0.003
     assert len(np.unique(y)) == 2
 
 

@@ -83,6 +83,7 @@ def test_a_regression_of_ones_own(folder):
         ("labels:", "lables:", "`lables`. Did you mean `labels`"),
         ("name: tickets\n", "", "lacks the key `name`"),
         ("name: tickets", "name: 7", "`name` must be text"),
+        ("name: t", f"name: {'t' * 100}", "at most 100 characters.*106"),
         ("billing, bug, other", "no, yes", "in quotes.*Received: False"),
         ("labels: [billing, bug, other]\n", "", "needs `labels`"),
         ("billing, bug, other", "bug, bug", "each named once.*'bug', 'bug'"),

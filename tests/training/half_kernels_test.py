@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import tests.tiny as tiny
+from tests import tiny
+from tests.runs import toy_runs
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.models.adapter_model import AdapterModel
@@ -72,6 +73,26 @@ def test_refresh_follows_a_change():
     expected = np.asarray(model(inputs))
     with copies.scope():
         np.testing.assert_array_equal(model(inputs), expected)
+
+
+@pytest.mark.parametrize("remat", [False, True])
+def test_training_is_the_same_to_the_last_bit(monkeypatch, remat):
+    trained = []
+    for _ in range(2):
+        trainer = toy_runs.trainer(
+            toy_runs.config(epochs=1, precision="mixed_bfloat16", remat=remat),
+            dropout=0.1,
+        )
+        before = tiny.values(trainer.variables)
+        toy_runs.fit(trainer)
+        trained.append(tiny.values(trainer.variables))
+        # The second trainer has no copies.
+        monkeypatch.setattr(HalfKernels, "refresh", lambda self: None)
+    assert trainer.half_kernels._kernels
+    assert not trainer.half_kernels._copies
+    for with_copies, without, start in zip(*trained, before, strict=True):
+        np.testing.assert_array_equal(with_copies, without)
+        assert np.any(without != start)
 
 
 def test_nothing_is_copied_in_float32():

@@ -69,7 +69,7 @@ def make_window_source(
     Args:
         rows: List of dicts.
         field: Key of the list of words.
-        packer: `TextPacker`.
+        packer: `Packer`.
     """
     words = [word for row in rows for word in row[field]]
     tokens = iter(tokenize_words(packer, words))
@@ -96,7 +96,7 @@ def _packed(
 
     Args:
         words: List with the token ids of each word.
-        packer: `TextPacker`.
+        packer: `Packer`.
     """
     lengths = _lengths(words)
     firsts = 1 + np.cumsum([0, *lengths[:-1]])

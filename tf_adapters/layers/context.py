@@ -49,6 +49,9 @@ class Context:
     def of_examples(self, indices: Tensor) -> "Context":
         """Returns the context of some of the examples, for inference.
 
+        All tensors are copied. In a graph, TensorFlow removes the copies that
+        are not read.
+
         Args:
             indices: `(examples,)` integers, the examples' positions in the
                 batch.

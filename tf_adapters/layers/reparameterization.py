@@ -47,9 +47,11 @@ class InnerScope(keras.StatelessScope):
     without a computed value must still be looked up there, or it would be a
     constant without a gradient.
 
+    Unlike its parent, this class does not cast values to the variables' types.
+
     Args:
         pairs: Iterable of pairs of a variable and its value, a tensor of the
-            same shape. Keras would cast it to the variable's type.
+            same shape.
     """
 
     def __init__(self, pairs: Iterable[tuple[keras.Variable, Tensor]]) -> None:

@@ -157,8 +157,8 @@ def _dropout_of_16_bits(x: Tensor, rate: float, seed: Tensor) -> Tensor:
     """Applies dropout by 16 random bits for each element, in TensorFlow.
 
     TensorFlow's own dropout draws a float for each element, which takes twice
-    as long. In bfloat16, these floats have 7 bits, and a rate of 0.1 drops 10.2
-    % of the elements.
+    as long. In bfloat16, these floats have 7 bits, so that a rate of 0.1 drops
+    10.2 % of the elements.
 
     Args:
         x: Float tensor.

@@ -13,6 +13,7 @@ from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.tasks.output_kinds import OutputKind
 
 TWO_SPLITS = {"train": "train", "validation": "validation"}
+MAX_NAME = 100
 THREE_SPLITS = {**TWO_SPLITS, "test": "test"}
 
 
@@ -123,6 +124,12 @@ class Task:
     )
 
     def __post_init__(self) -> None:
+        if len(self.name) > MAX_NAME:
+            raise UserError(
+                f"A task's name has at most {MAX_NAME} characters, because "
+                f"folders are named after it. Received: {len(self.name)} "
+                f"characters, {shown(self.name)}"
+            )
         self._check_head()
         if self.metrics is None:
             object.__setattr__(self, "metrics", self.kind.default_metrics)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def explained(
     model: AdapterModel, batch_size: int
 ) -> contextlib.AbstractContextManager[None]:
-    """Returns a context manager that explains that memory does not suffice.
+    """Returns a context manager that explains errors about too little memory.
 
     It replaces the backend's error with a `ConfigError` that says which
     arguments to change.
@@ -24,10 +24,15 @@ def explained(
         model: The `AdapterModel` that trains or predicts.
         batch_size: Number of texts per batch.
     """
-    policy = model.encoder_info.backbone.dtype_policy.name
+    policy = model.encoder_info.backbone.dtype_policy
     advice = (
         f"Lower `batch_size` (now {batch_size}; a batched `tf.data.Dataset` "
-        "has batches of its own), or load the encoder with "
-        f'dtype="mixed_bfloat16" (now "{policy}").'
+        "has batches of its own)"
     )
+    if policy.compute_dtype == "float32":
+        advice += (
+            ', or load the encoder with dtype="mixed_bfloat16" (now '
+            f'"{policy.name}")'
+        )
+    advice += "."
     return device_errors.explained(advice, deterministic=None, compiles=False)

@@ -18,6 +18,8 @@ from tf_adapters.layers.token_pooling import pool_tokens
 from tf_adapters.models.encoder_model import as_sequences
 
 if TYPE_CHECKING:
+    from tf_adapters.layers.reparameterization import Reparameterization
+    from tf_adapters.models.adapted_encoder import AdaptedEncoder
     from tf_adapters.models.adapter_model import AdapterModel
 
 
@@ -79,6 +81,21 @@ class TextVectors(keras.Model):
         self.model = model
         self.pooling = pooling
         self.built = True
+
+    @property
+    def encoder(self) -> AdaptedEncoder:
+        """The adapted encoder of `model`."""
+        return self.model.encoder
+
+    @property
+    def reparameterization(self) -> Reparameterization:
+        """The values that `model` computes for weights of its encoder."""
+        return self.model.reparameterization
+
+    @property
+    def head(self) -> None:
+        """`None`, because the head of `model` is not used."""
+        return None
 
     def call(
         self, inputs: dict[str, Tensor], training: bool | None = None

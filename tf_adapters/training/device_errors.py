@@ -33,7 +33,8 @@ def explained(
     """Context manager that replaces errors which a setting can avoid.
 
     Args:
-        memory_advice: From the function `memory_advice`.
+        memory_advice: Sentence that says what to change if memory runs out, for
+            example from the function `memory_advice`.
         deterministic: The setting `train.deterministic`.
         compiles: Whether XLA compiles the steps.
 
@@ -88,6 +89,8 @@ def _sentence(
             "The memory of the device does not suffice: "
             f"{_line_about(_NO_MEMORY, error)} {memory_advice}"
         )
+    if not _is_of_backend(error):
+        return None
     if deterministic and _NOT_DETERMINISTIC.search(str(error)):
         return (
             "`train.deterministic` is true, and an operation has no "
@@ -104,6 +107,12 @@ def _sentence(
     return None
 
 
+def _is_of_backend(error: Exception) -> bool:
+    """Returns whether a backend can raise an error while it runs a step."""
+    names = {one.__name__ for one in type(error).__mro__}
+    return "OpError" in names or isinstance(error, RuntimeError | ValueError)
+
+
 def _is_out_of_memory(error: Exception) -> bool:
     names = {one.__name__ for one in type(error).__mro__}
     if names & _OUT_OF_MEMORY:
@@ -116,7 +125,7 @@ def _line_about(pattern: re.Pattern[str], error: Exception) -> str:
     """Returns the line of an error's message that says why, as a sentence.
 
     That is the first line in which the pattern occurs, and otherwise the first
-    line. Of an error in a graph, TensorFlow first lists the lines of code,
+    line. For an error in a graph, TensorFlow first lists lines of code,
     `File "...", line 1, in call`, which are skipped.
     """
     message = getattr(error, "message", None) or str(error)

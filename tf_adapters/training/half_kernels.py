@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 from tf_adapters.layers.reparameterization import InnerScope
+from tf_adapters.training import distribution
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,11 +21,12 @@ class HalfKernels:
 
     Weights are stored in float32. A step in half precision casts the kernels of
     all blocks and the token embeddings, which takes a tenth of the time of
-    evaluation on a CPU. Those that do not train can be cast once. The outputs
-    are the same to the last bit.
+    evaluation on a CPU. Matrices that do not train can be cast once. The
+    outputs are the same to the last bit. The copies take half of the matrices'
+    memory, in each trainer that uses the encoder.
 
-    Does nothing in float32, or with several replicas, which would need a copy
-    each.
+    Does nothing in float32, with several replicas, which would need a copy
+    each, or on a TPU, whose compiled steps make casts free.
 
     Args:
         model: Model with an `encoder` and a `reparameterization`.
@@ -41,7 +43,11 @@ class HalfKernels:
         self._kernels: list[keras.Variable] = []
         self._copies: list[tf.Variable] = []
         self._dtype = model.encoder.backbone.dtype_policy.compute_dtype
-        if self._dtype == "float32" or strategy.num_replicas_in_sync > 1:
+        is_one_device = (
+            strategy.num_replicas_in_sync == 1
+            and not distribution.is_tpu(strategy)
+        )
+        if self._dtype == "float32" or not is_one_device:
             return
         changing = [
             *trained,
@@ -57,13 +63,14 @@ class HalfKernels:
 
         Other models of the encoder may have changed them.
         """
-        values = [
-            tf.cast(kernel.value, self._dtype) for kernel in self._kernels
-        ]
-        if not self._copies:
-            self._copies = [tf.Variable(v, trainable=False) for v in values]
-        for copy, value in zip(self._copies, values, strict=True):
-            copy.assign(value)
+        if self._copies:
+            for kernel, copy in zip(self._kernels, self._copies, strict=True):
+                copy.assign(tf.cast(kernel.value, self._dtype))
+        else:
+            self._copies = [
+                tf.Variable(tf.cast(kernel.value, self._dtype), trainable=False)
+                for kernel in self._kernels
+            ]
 
     def scope(self) -> contextlib.AbstractContextManager[Any]:
         """Returns a context manager in which a model uses the copies."""
@@ -81,7 +88,7 @@ def _cast_in_each_step(model: Any) -> list[keras.Variable]:
         for kernel, _ in block.kernels().values()
     ]
     # A head may compute with the embeddings in float32.
-    if not model.head.reads_token_embeddings:
+    if model.head is None or not model.head.reads_token_embeddings:
         matrices.append(model.encoder.token_embeddings)
     return [
         matrix

@@ -66,8 +66,8 @@ def folder_within(folder: Path, name: Any, what: str) -> Path:
         raise AdapterError(
             f"{Path(folder) / SETUP_FILE} names the {what} {ascii(name)[:100]}."
             f" Expected the name of a folder in {folder}, without dots, commas "
-            "and slashes. Copy the set-up again, or load its adapters one by "
-            "one."
+            f"and slashes, of at most {_LONGEST_NAME} bytes. Copy the set-up "
+            "again, or load its adapters one by one."
         )
     return check_no_link(Path(folder) / name)
 
@@ -107,5 +107,10 @@ def check_no_link(path: Path) -> Path:
     return path
 
 
-def _is_name(name: object) -> bool | re.Match[str] | None:
-    return isinstance(name, str) and re.fullmatch(r"[^.,/\\\0]+", name)
+def _is_name(name: object) -> bool:
+    return (
+        isinstance(name, str)
+        and re.fullmatch(r"[^.,/\\\0]+", name) is not None
+        # A half of a surrogate pair has no bytes of its own.
+        and len(name.encode(errors="surrogatepass")) <= _LONGEST_NAME
+    )

@@ -107,8 +107,8 @@ class BankLayer(Float32Layer):
     padding: typing.ClassVar[dict[str, float]] = {}
     # The value of the weights in row 0.
     neutral: typing.ClassVar[str] = "zeros"
-    # Whether the layer returns one vector for all tokens of a text, which costs
-    # less than to select the texts that use it.
+    # Whether the layer returns one vector for all tokens of a text. Computing
+    # it for all texts costs less than selecting those that use it.
     is_vector: typing.ClassVar[bool] = False
 
     def __init__(

@@ -114,7 +114,5 @@ class BankBias(BankLayer):
 
     is_vector = True
 
-    multiplies = False
-
     def call(self, x: Tensor, context: Context) -> Tensor:
         return self.vectors("bias", context.adapter_rows, x.dtype)

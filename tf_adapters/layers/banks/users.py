@@ -1,4 +1,4 @@
-"""Computes a layer of a bank for those examples only whose adapter uses it."""
+"""Computes a layer of a bank only for the examples whose adapter uses it."""
 
 import keras
 from keras import ops
@@ -16,9 +16,10 @@ def add_layer(
 
     In a batch of many methods, each layer belongs to a few of the examples. On
     a CPU, copying these to a smaller batch is faster than computing the layer
-    for all. The number of these examples differs from batch to batch, so
-    compiled backends and accelerators compute the layer for all examples. The
-    result is the same.
+    for all. The number of these examples differs from batch to batch, so JAX
+    and accelerators compute the layer for all examples. The results are the
+    same up to rounding. A SavedModel keeps the choice of the machine on which
+    it was exported.
 
     Args:
         y: `(batch, tokens, width)`.

@@ -16,10 +16,10 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # As train.py does.
 sys.path.insert(0, str(Path(__file__).parent))
 
-from bank_speed import WORKLOADS  # noqa: E402
-from bank_speed import draw  # noqa: E402
-from bank_speed import seconds_of  # noqa: E402
-import numpy as np  # noqa: E402
+from bank_speed import WORKLOADS
+from bank_speed import draw
+from bank_speed import seconds_of
+import numpy as np
 
 
 def measure_products(arguments):

@@ -20,19 +20,19 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # As train.py does.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import keras_hub  # noqa: E402
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
+import keras_hub
+import numpy as np
+import tensorflow as tf
 
-from tf_adapters import heads  # noqa: E402
-from tf_adapters import methods  # noqa: E402
-from tf_adapters.config import resolve  # noqa: E402
-from tf_adapters.data.batches import batch_plan  # noqa: E402
-from tf_adapters.data.examples import Examples  # noqa: E402
-from tf_adapters.encoders.encoder import Encoder  # noqa: E402
-from tf_adapters.models.adapter_model import AdapterModel  # noqa: E402
-from tf_adapters.training.distribution import make_strategy  # noqa: E402
-from tf_adapters.training.trainer import Trainer  # noqa: E402
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.config import resolve
+from tf_adapters.data.batches import batch_plan
+from tf_adapters.data.examples import Examples
+from tf_adapters.encoders.encoder import Encoder
+from tf_adapters.models.adapter_model import AdapterModel
+from tf_adapters.training.distribution import make_strategy
+from tf_adapters.training.trainer import Trainer
 
 # Blocks, width, heads: MiniLM's, and BERT-base's.
 SHAPES = {"minilm": (6, 384, 12), "bert_base": (12, 768, 12)}

@@ -16,16 +16,16 @@ import time
 os.environ["KERAS_BACKEND"] = "jax"
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import gpu_cases  # noqa: E402
-import jax  # noqa: E402
-import keras  # noqa: E402
-import keras_hub  # noqa: E402
-import numpy as np  # noqa: E402
+import gpu_cases
+import jax
+import keras
+import keras_hub
+import numpy as np
 
-from tf_adapters import heads  # noqa: E402
-from tf_adapters import methods  # noqa: E402
-from tf_adapters.encoders.encoder import Encoder  # noqa: E402
-from tf_adapters.models.adapter_model import AdapterModel  # noqa: E402
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.encoders.encoder import Encoder
+from tf_adapters.models.adapter_model import AdapterModel
 
 # JAX's names of how matrices of float32 are multiplied.
 _PRODUCTS = {"float32": "float32", "tf32": "tensorfloat32", "bfloat16": None}

@@ -21,11 +21,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # As train.py does.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import numpy as np  # noqa: E402
-from safetensors import safe_open  # noqa: E402
-from safetensors.numpy import load_file  # noqa: E402
-from safetensors.numpy import save_file  # noqa: E402
-import yaml  # noqa: E402
+import numpy as np
+from safetensors import safe_open
+from safetensors.numpy import load_file
+from safetensors.numpy import save_file
+import yaml
 
 # Tasks of whole sentences, so that the head sees many kinds of text.
 TASKS = ("agnews", "boolq", "cola", "imdb", "mnli", "mrpc", "qnli", "qqp")

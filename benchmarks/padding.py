@@ -27,11 +27,11 @@ import sys
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import numpy as np  # noqa: E402
-import tokenizers  # noqa: E402
+import numpy as np
+import tokenizers
 
-from tf_adapters.data.batches import batch_plan  # noqa: E402
-from tf_adapters.encoders import minilm  # noqa: E402
+from tf_adapters.data.batches import batch_plan
+from tf_adapters.encoders import minilm
 
 MAX_LENGTH, BATCH_SIZE = 128, 32
 # Text fields of the tasks, from tweets to reviews.

@@ -10,7 +10,7 @@ from pathlib import Path
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # As train.py does.
 
-import small_server  # noqa: E402
+import small_server
 
 
 def load(folder):

@@ -23,18 +23,18 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # As train.py does.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import keras_hub  # noqa: E402
-import tensorflow as tf  # noqa: E402
+import keras_hub
+import tensorflow as tf
 
-import tf_adapters  # noqa: E402
-from tf_adapters.config import resolve  # noqa: E402
-from tf_adapters.encoders import minilm  # noqa: E402
-from tf_adapters.encoders.encoder import Encoder  # noqa: E402
-from tf_adapters.encoders.huggingface_tokenizer import (  # noqa: E402
+import tf_adapters
+from tf_adapters.config import resolve
+from tf_adapters.encoders import minilm
+from tf_adapters.encoders.encoder import Encoder
+from tf_adapters.encoders.huggingface_tokenizer import (
     load_huggingface_tokenizer,
 )
-from tf_adapters.runs import experiment  # noqa: E402
-from tf_adapters.runs import task_data  # noqa: E402
+from tf_adapters.runs import experiment
+from tf_adapters.runs import task_data
 
 _WORDS = ("good", "bad", "film", "story", "actor", "scene", "slow", "bright")
 BATCH_SIZE = 256

@@ -21,7 +21,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # As train.py does.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import numpy as np  # noqa: E402
+import numpy as np
 
 # Task: its folder, the label's field, the range of labels, the metrics.
 TASKS = {
@@ -85,9 +85,13 @@ def measure(arguments, task, method, seed):
         map(np.size, model.adapter_model.trained_variables().values())
     )
     return {
-        **{"task": task, "method": method, "seed": seed},
+        "task": task,
+        "method": method,
+        "seed": seed,
         **{name: found[name] for name in TASKS[task][3]},
-        **{"train": len(pairs), "test": len(test), "seconds": seconds},
+        "train": len(pairs),
+        "test": len(test),
+        "seconds": seconds,
         "trained_weights": int(weights),
     }
 

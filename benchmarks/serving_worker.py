@@ -17,11 +17,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # As train.py does.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
-import tensorflow_text  # noqa: E402, F401
+import numpy as np
+import tensorflow as tf
+import tensorflow_text  # noqa: F401
 
-from tf_adapters.data.rows import generated  # noqa: E402
+from tf_adapters.data.rows import generated
 
 
 class OneModel:

@@ -14,12 +14,12 @@ import sys
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import numpy as np  # noqa: E402
+import numpy as np
 
-from tests import made_up_answers  # noqa: E402
-from tests.references import squad_metrics as reference  # noqa: E402
-from tf_adapters.data.rows import squad  # noqa: E402
-from tf_adapters.heads import span_metrics  # noqa: E402
+from tests import made_up_answers
+from tests.references import squad_metrics as reference
+from tf_adapters.data.rows import squad
+from tf_adapters.heads import span_metrics
 
 NAMES = ("exact_match", "answer_f1")
 

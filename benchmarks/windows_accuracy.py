@@ -20,9 +20,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # As train.py does.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import keras  # noqa: E402
-from keras import ops  # noqa: E402
-import numpy as np  # noqa: E402
+import keras
+from keras import ops
+import numpy as np
 
 WAYS = ("cut", "mean", "max")
 

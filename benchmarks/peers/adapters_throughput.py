@@ -29,12 +29,12 @@ import time
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # Everything is read from disk.
 
-import adapters  # noqa: E402
-import numpy as np  # noqa: E402
-import peer_data  # noqa: E402
-import peer_model  # noqa: E402
-import torch  # noqa: E402
-import transformers  # noqa: E402
+import adapters
+import numpy as np
+import peer_data
+import peer_model
+import torch
+import transformers
 
 LEARNING_RATE = 5e-4
 

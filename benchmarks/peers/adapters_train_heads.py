@@ -17,11 +17,11 @@ from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # Everything is read from disk.
 
-import numpy as np  # noqa: E402
-import peer_data  # noqa: E402
-import peer_model  # noqa: E402
-import peer_training  # noqa: E402
-import torch  # noqa: E402
+import numpy as np
+import peer_data
+import peer_model
+import peer_training
+import torch
 
 IGNORED = -1
 

@@ -17,13 +17,13 @@ import time
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-import adapters  # noqa: E402
-from adapters import SeqBnConfig  # noqa: E402
-from adapters.composition import Fuse  # noqa: E402
-import peer_model  # noqa: E402
-import peft  # noqa: E402
-import torch  # noqa: E402
-import transformers  # noqa: E402
+import adapters
+from adapters import SeqBnConfig
+from adapters.composition import Fuse
+import peer_model
+import peft
+import torch
+import transformers
 
 SHAPES = {"minilm": (6, 384, 12), "bert_base": (12, 768, 12)}
 BATCH_SIZE, TOKENS, VOCABULARY = 32, 128, 30_522

@@ -21,14 +21,14 @@ import time
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import adapters  # noqa: E402
-from adapters import SeqBnConfig  # noqa: E402
-from adapters.composition import Fuse  # noqa: E402
-import gpu_cases  # noqa: E402
-import peer_model  # noqa: E402
-import peft  # noqa: E402
-import torch  # noqa: E402
-import transformers  # noqa: E402
+import adapters
+from adapters import SeqBnConfig
+from adapters.composition import Fuse
+import gpu_cases
+import peer_model
+import peft
+import torch
+import transformers
 
 # What `torch.set_float32_matmul_precision` calls it.
 _PRODUCTS = {"float32": "highest", "tf32": "high", "bfloat16": "highest"}

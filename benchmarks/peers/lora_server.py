@@ -19,11 +19,11 @@ import sys
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import peft  # noqa: E402
-from safetensors.torch import load_file  # noqa: E402
-import small_server  # noqa: E402
-import torch  # noqa: E402
-import transformers  # noqa: E402
+import peft
+from safetensors.torch import load_file
+import small_server
+import torch
+import transformers
 
 WAYS = ("adapter_names", "set_adapter")
 

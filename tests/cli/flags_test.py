@@ -27,10 +27,14 @@ def test_short_flags_are_settings():
         *("--max_length=16", "--data_dir=d"),
         *("--pretrain_steps=4", "--precision=mixed_bfloat16"),
     ) == {
-        **{"task": "sst2", "encoder": "minilm", "seed": 3},
+        "task": "sst2",
+        "encoder": "minilm",
+        "seed": 3,
         "method": {"name": "lora"},
         "train": {
-            **{"learning_rate": 0.5, "epochs": 2, "batch_size": 8},
+            "learning_rate": 0.5,
+            "epochs": 2,
+            "batch_size": 8,
             "precision": "mixed_bfloat16",
         },
         "data": {"max_length": 16, "data_dir": "d"},

@@ -11,8 +11,12 @@ from tf_adapters.encoders.masked_lm_heads import load_masked_lm_head
 from tf_adapters.models.adapter_model import adapt
 
 SIZES = {
-    **{"vocabulary_size": 30, "num_layers": 1, "num_heads": 2},
-    **{"hidden_dim": 8, "intermediate_dim": 16, "max_sequence_length": 12},
+    "vocabulary_size": 30,
+    "num_layers": 1,
+    "num_heads": 2,
+    "hidden_dim": 8,
+    "intermediate_dim": 16,
+    "max_sequence_length": 12,
 }
 # From our variable to KerasHub's.
 PATHS = {

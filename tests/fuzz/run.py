@@ -22,10 +22,10 @@ import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-from tests.fuzz import campaign  # noqa: E402
-from tests.fuzz import table  # noqa: E402
-from tests.fuzz.outcomes import Outcomes  # noqa: E402
-from tests.fuzz.readers import READERS  # noqa: E402
+from tests.fuzz import campaign
+from tests.fuzz import table
+from tests.fuzz.outcomes import Outcomes
+from tests.fuzz.readers import READERS
 
 
 def main():

@@ -18,10 +18,10 @@ import tempfile
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # As train.py does.
 
-from tests.hostile import siege  # noqa: E402
-from tests.hostile import table  # noqa: E402
-from tests.serving import live  # noqa: E402
-from tests.serving import served  # noqa: E402
+from tests.hostile import siege
+from tests.hostile import table
+from tests.serving import live
+from tests.serving import served
 
 
 def main():

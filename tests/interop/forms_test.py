@@ -15,12 +15,16 @@ WIDTH = 32
 FORMS = {
     "adapter_plus": (
         {
-            **{"original_ln_after": False, "residual_before_ln": False},
-            **{"scaling": "channel", "non_linearity": "gelu"},
+            "original_ln_after": False,
+            "residual_before_ln": False,
+            "scaling": "channel",
+            "non_linearity": "gelu",
         },
         {
-            **{"pretrained_norm": "before", "residual": "read"},
-            **{"learned_scaling": "channel", "activation": "gelu"},
+            "pretrained_norm": "before",
+            "residual": "read",
+            "learned_scaling": "channel",
+            "activation": "gelu",
         },
     ),
     "before_sum": (
@@ -46,8 +50,10 @@ FORMS = {
     ),
     "new_both": (
         {
-            **{"ln_before": True, "ln_after": True},
-            **{"mh_adapter": True, "output_adapter": False},
+            "ln_before": True,
+            "ln_after": True,
+            "mh_adapter": True,
+            "output_adapter": False,
         },
         {"position": "bottom", "new_norm": "both"},
     ),
@@ -59,7 +65,9 @@ FORMS = {
     "parallel": (
         {"is_parallel": True, "scaling": 4.0, "original_ln_before": False},
         {
-            **{"parallel": True, "scaling": 4.0, "pretrained_norm": "after"},
+            "parallel": True,
+            "scaling": 4.0,
+            "pretrained_norm": "after",
             "initialization": "zero_up",
         },
     ),

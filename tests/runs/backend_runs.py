@@ -1,6 +1,6 @@
 """Whole runs of many kinds, trained with the backend of this process.
 
-    python -m tests.runs.backend_runs jax <folder for runs> <data> [kinds]
+    python -m tests.runs.backend_runs jax one_device <folder for runs> <data>
 
 Dropout is off, because each backend draws other masks.
 """
@@ -32,6 +32,7 @@ KINDS = {
     "pretraining": {
         "task": "demo_sentiment",
         "encoder": str(MASKED_LM),
+        "method": {"name": "pfeiffer", "units": 8},
         "pretrain": {"steps": 9, "batch_size": 16, "learning_rate": 1e-3},
     },
     "fusion": {
@@ -40,6 +41,18 @@ KINDS = {
         "members": {"tasks": ["demo_sentiment", "stsb"], "settings": MEMBER},
         # The rate of the preset. Some gradients are near zero.
         "train": {"learning_rate": 5e-5},
+    },
+    # On the adapters of the run before, which stay frozen (MAD-X).
+    "stacked": {
+        "task": "demo_sentiment",
+        "encoder": str(MASKED_LM),
+        "method": {"name": "pfeiffer", "units": 4},
+        "stack_on": "pretraining",
+    },
+    "quantized": {"task": "demo_sentiment", "quantize": "int8"},
+    "windows": {
+        "task": "demo_sentiment",
+        "data": {"max_length": 8, "windows": 3},
     },
     "tagging": {"task": "ud_pos", "encoder": commands.ENCODER},
     "spans": {"task": "squad", "encoder": commands.ENCODER, "head": {}},
@@ -53,18 +66,20 @@ KINDS = {
 }
 
 
-def settings(kind, backend, data_dir):
+def settings(kind, backend, strategy, data_dir):
     """Returns the settings of a kind of run."""
     return {
         "method": {"name": "houlsby", "units": 8},
         "encoder": str(huggingface_folders.ONE_BLOCK),
         "backend": backend,
+        "distribution_strategy": strategy,
         "head": {"dropout_rate": 0.0},
         **KINDS[kind],
         "data": {
             "data_dir": str(data_dir),
             "max_length": 24,
             "max_train_examples": 56,
+            **KINDS[kind].get("data", {}),
         },
         "train": {
             "epochs": 2,
@@ -76,11 +91,14 @@ def settings(kind, backend, data_dir):
     }
 
 
-def run(kinds, backend, folder, data_dir):
-    """Trains runs, each in a folder with the name of its kind."""
-    for kind in kinds:
+def run(backend, strategy, folder, data_dir):
+    """Trains a run of each kind, in a folder with the name of the kind."""
+    for kind in KINDS:
         path = Path(folder) / kind / "run"
-        status = commands.run(path, settings(kind, backend, data_dir))
+        chosen = settings(kind, backend, strategy, data_dir)
+        if "stack_on" in chosen:
+            chosen["stack_on"] = str(Path(folder) / chosen["stack_on"] / "run")
+        status = commands.run(path, chosen)
         assert status == 0, kind
 
 
@@ -135,5 +153,4 @@ def _write(folder, texts):
 
 
 if __name__ == "__main__":
-    used, runs, data, *chosen = sys.argv[1:]
-    run(chosen or KINDS, used, runs, data)
+    run(*sys.argv[1:])

@@ -138,8 +138,12 @@ def test_frozen_blocks_end_at_the_first_that_trains_or_has_a_slot():
             model, model.trained_variables().values(), training=True
         )
     assert counts == {
-        **{"head": 2, "top": 1, "left out": 1},
-        **{"all": 0, "weights": 0, "embeddings": 0},
+        "head": 2,
+        "top": 1,
+        "left out": 1,
+        "all": 0,
+        "weights": 0,
+        "embeddings": 0,
     }
 
 

@@ -32,18 +32,27 @@ def _data_dir(tmp_path_factory):
 @pytest.fixture(scope="module")
 def of_tensorflow(data_dir, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tensorflow")
-    backend_runs.run(backend_runs.KINDS, "tensorflow", folder, data_dir)
+    backend_runs.run("tensorflow", "one_device", folder, data_dir)
     return folder
 
 
-@pytest.fixture(scope="module")
-def of_jax(data_dir, tmp_path_factory):
+@pytest.fixture(
+    scope="module",
+    params=[("one_device", 1), ("mirrored", 8)],
+    ids=["one", "eight"],
+)
+def of_jax(request, data_dir, tmp_path_factory):
+    strategy, devices = request.param
     folder = tmp_path_factory.mktemp("jax")
     program = (sys.executable, "-m", "tests.runs.backend_runs")
     subprocess.run(
-        [*program, "jax", folder, data_dir],
+        [*program, "jax", strategy, folder, data_dir],
         cwd=Path(__file__).parents[2],
-        env={**os.environ, "KERAS_BACKEND": "jax"},
+        env={
+            **os.environ,
+            "KERAS_BACKEND": "jax",
+            "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+        },
         check=True,
     )
     return folder

@@ -77,7 +77,9 @@ def test_only_adapters_train(tmp_path, capsys):
     settings = {
         "method": {"name": "houlsby", "units": 8},
         "pretrain": {
-            **{"steps": 4, "batch_size": 16, "learning_rate": 1e-2},
+            "steps": 4,
+            "batch_size": 16,
+            "learning_rate": 1e-2,
             "adapters_only": True,
         },
     }

@@ -19,10 +19,10 @@ import time
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # As train.py does.
 
-from tests.fuzz import outcomes as outcomes_lib  # noqa: E402
-from tests.served import models  # noqa: E402
-from tests.served import table  # noqa: E402
-from tests.served import trial  # noqa: E402
+from tests.fuzz import outcomes as outcomes_lib
+from tests.served import models
+from tests.served import table
+from tests.served import trial
 
 
 def main():

@@ -23,7 +23,7 @@ class _Echo:
     """A model that answers with a row of another request."""
 
     takes_texts, refusals = False, (ValueError,)
-    inputs = {"token_ids": 2, "padding_mask": 2}  # noqa: RUF012
+    inputs = {"token_ids": 2, "padding_mask": 2}
 
     def __call__(self, request):
         ids = request["token_ids"]

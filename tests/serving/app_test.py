@@ -280,7 +280,8 @@ def test_many_are_loaded_at_once_but_for_the_damaged(folder, tmp_path):
 def test_a_full_disk_fails_no_request(folder, engine):
     _, client = served.make_app(
         *(engine, Limits(), "/dev/full"),
-        **{"places": [str(folder)], "at_first_use": True},
+        places=[str(folder)],
+        at_first_use=True,
     )
     with client:
         for _ in range(2):

@@ -20,7 +20,10 @@ def _body(**content):
 def _input(texts, **changes):
     shape = [len(texts)]
     return {
-        **{"name": "text", "shape": shape, "datatype": "BYTES", "data": texts},
+        "name": "text",
+        "shape": shape,
+        "datatype": "BYTES",
+        "data": texts,
         **changes,
     }
 
@@ -115,7 +118,9 @@ def test_answers_become_tensors():
     ]
     label, probabilities, tags = tensors.output_tensors(answers)
     assert label == {
-        **{"name": "label", "datatype": "BYTES", "shape": [2]},
+        "name": "label",
+        "datatype": "BYTES",
+        "shape": [2],
         "data": ["a", "b"],
     }
     assert probabilities["shape"] == [2, 2]

@@ -22,10 +22,10 @@ os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # As train.py does.
 os.environ["JAX_COMPILATION_CACHE_DIR"] = os.path.abspath("build/soak/jax")
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 
-from tests.soak import kinds  # noqa: E402
-from tests.soak import settings  # noqa: E402
-from tests.soak import table  # noqa: E402
-from tests.soak import trial  # noqa: E402
+from tests.soak import kinds
+from tests.soak import settings
+from tests.soak import table
+from tests.soak import trial
 
 
 def main():

@@ -29,6 +29,21 @@ CASES = {
         {},
         {"batching": "fixed", "length_buckets": [6], "max_length": 12},
     ),
+    **{
+        name: (name, {}, {})
+        for name in (
+            "top_layers",
+            "bitfit",
+            "compacter",
+            "ia3",
+            "mam",
+            "unipelt",
+        )
+    },
+    # At the rate of the others, Adam enlarges sums in another order to 6e-5.
+    "projected": ("projected_attention", {"learning_rate": 1e-3}, {}),
+    # Its three vectors take positions of the encoder's 32.
+    "prompt": ("prompt_tuning_peft", {}, {"max_length": 29}),
 }
 
 

@@ -66,6 +66,9 @@ def test_it_equals_tensorflow(of_tensorflow, of_jax, case):
     names = [key for key in expected if key.startswith("weights/")]
     assert len(names) > 2
     for name in ("losses", "outputs", *names):
+        # Changes no output: its gradients are rounding errors, too.
+        if name.endswith("/key/bias"):
+            continue
         np.testing.assert_allclose(
             received[name], expected[name], rtol=0, atol=2e-5, err_msg=name
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.cli.command import Command
@@ -13,10 +12,6 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.report import content
-
-if TYPE_CHECKING:
-    pass
-
 
 _HEADER = ("folder", "task", "method", "kB", "metrics", "encoder", "format")
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.cli import errors as cli_errors
 from tf_adapters.cli.command import Command
-
-if TYPE_CHECKING:
-    pass
 
 
 def run_analysis(arguments: Sequence[str]) -> Any:

@@ -129,7 +129,5 @@ COMMAND = Command(
         ),
     },
     run=run_encode,
-    defaults={
-        name: "the run's" for name in ("encoder", "precision", "max_length")
-    },
+    defaults=dict.fromkeys(("encoder", "precision", "max_length"), "the run's"),
 )

@@ -83,8 +83,7 @@ COMMAND = Command(
         ),
     },
     run=run_eval,
-    defaults={
-        name: "the run's"
-        for name in ("encoder", "precision", "max_length", "data_dir")
-    },
+    defaults=dict.fromkeys(
+        ("encoder", "precision", "max_length", "data_dir"), "the run's"
+    ),
 )

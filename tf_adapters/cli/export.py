@@ -210,7 +210,7 @@ COMMAND = Command(
     common=("format", "with_head", "adapters"),
     defaults={
         "model_dir": "the run in the command",
-        **{n: "the run's" for n in ("encoder", "max_length")},
+        **dict.fromkeys(("encoder", "max_length"), "the run's"),
         "precision": "the run's; float32 for ONNX, LiteRT and OpenVINO, which "
         "also take int8, ONNX also int8_static",
     },

@@ -5,17 +5,12 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
-
-if TYPE_CHECKING:
-    pass
-
 
 # Maps a tuple of flags to the options that have an effect only with one of
 # them, in a dict from the name of each option to its default.
@@ -51,6 +46,19 @@ def check_options(options: Any) -> None:
                     f"--{name} has an effect only with {' or '.join(needed)}: "
                     f"add it, or leave --{name} out."
                 )
+
+
+def check_data_named(named: Any) -> None:
+    """Raises a `ConfigError` if a command does not say what to train on.
+
+    Args:
+        named: What the command says about its task or data. False if nothing.
+    """
+    if not named:
+        raise ConfigError(
+            "Say what to train on: --data=<table> with --text=<column> and "
+            "--label=<column>, or --task=<name>."
+        )
 
 
 def check_input(options: Any) -> None:

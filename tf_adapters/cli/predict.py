@@ -169,8 +169,7 @@ COMMAND = Command(
         ),
     },
     run=run_predict,
-    defaults={
-        name: "the run's"
-        for name in ("encoder", "precision", "max_length", "data_dir")
-    },
+    defaults=dict.fromkeys(
+        ("encoder", "precision", "max_length", "data_dir"), "the run's"
+    ),
 )

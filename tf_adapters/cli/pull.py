@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import said
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import ConfigError
-
-if TYPE_CHECKING:
-    pass
 
 
 def run_pull(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.cli.command import Command
@@ -12,9 +11,6 @@ from tf_adapters.cli.command import said
 from tf_adapters.cli.command import with_options
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.extras import needs_extra
-
-if TYPE_CHECKING:
-    pass
 
 
 def run_study_command(

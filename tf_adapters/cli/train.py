@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.cli import members
+from tf_adapters.cli import option_checks
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import Flag
 from tf_adapters.cli.command import check_no_arguments
@@ -44,11 +45,9 @@ def run_train(
         hint = f" Is this a table of texts: --data={arguments[0]}?"
     check_no_arguments("train", arguments, hint)
     named = {"task", "method"} & set(layer) or layer["data"]
-    if not (named or options.config_file or options.params_override):
-        raise ConfigError(
-            "Say what to train on: --data=<table> with --text=<column> and "
-            "--label=<column>, or --task=<name>."
-        )
+    option_checks.check_data_named(
+        named or options.config_file or options.params_override
+    )
     from tf_adapters.cli import main
 
     return main.run_command(layer, options)

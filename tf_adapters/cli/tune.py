@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 import shlex
-from typing import TYPE_CHECKING
 from typing import Any
 
+from tf_adapters.cli import option_checks
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import Flag
 from tf_adapters.cli.command import check_no_arguments
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import plugins
-
-if TYPE_CHECKING:
-    pass
-
 
 _CHOSEN = ("method", "learning_rate")
 
@@ -34,11 +30,9 @@ def run_tune(
             fails; see `tuning.search_settings`.
     """
     check_no_arguments("tune", arguments)
-    if not ({"task"} & set(layer) or layer["data"] or options.config_file):
-        raise ConfigError(
-            "Say what to train on: --data=<table> with --text=<column> and "
-            "--label=<column>, or --task=<name>."
-        )
+    option_checks.check_data_named(
+        "task" in layer or layer["data"] or options.config_file
+    )
     if "://" in (options.model_dir or ""):
         raise ConfigError(
             "The folder of a search must be on this machine. Received: "

@@ -81,7 +81,9 @@ def digest(runs: Sequence[Run]) -> str:
     settings = resolve.to_dict(runs[0].config)
     data = {
         **settings["data"],
-        **{"task_file": None, "file": None, "eval_languages": []},
+        "task_file": None,
+        "file": None,
+        "eval_languages": [],
     }
     text = planned_run.identity({**settings, "task": "", "data": data})
     return hashlib.sha256(text.encode()).hexdigest()[:10]

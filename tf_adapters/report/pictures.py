@@ -46,7 +46,10 @@ def draw_confusion(matrix: Any, totals: int, names: list[str]) -> Figure:
             color = "white" if shares[i, j] > 0.5 else "black"
             axes.text(
                 *(j, i, f"{count:,}"),
-                **{"ha": "center", "va": "center", "size": 7, "color": color},
+                ha="center",
+                va="center",
+                size=7,
+                color=color,
             )
     bar = figure.colorbar(image, ax=axes, shrink=0.8)
     bar.set_label("share of the right class", size=8)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import functools
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.config import task as config_task
@@ -16,10 +15,6 @@ from tf_adapters.data.rows import splits
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.runs import remote_folder
 from tf_adapters.tasks.task import Task
-
-if TYPE_CHECKING:
-    pass
-
 
 # Numeric labels above this are learned slowly. STS-B's, up to 5, train well.
 _FAR = 10

@@ -88,7 +88,7 @@ class Gateway:
                 self._app.starlette(), settings.host, settings.port
             )
 
-    def __serve_build_asgi_app__(self) -> Starlette:  # noqa: N807
+    def __serve_build_asgi_app__(self) -> Starlette:
         return self._app.starlette()
 
     async def reconfigure(self, config: dict[str, Any]) -> None:

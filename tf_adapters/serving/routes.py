@@ -89,7 +89,7 @@ class Handlers:
         name, seconds = _name(request), self._seconds(request)
         self.service.offer(name)
         instances = read_instances(await self._body(request))
-        offer, reply = await self.service.predict(name, instances, seconds)
+        _, reply = await self.service.predict(name, instances, seconds)
         known = {"adapter": name, "texts": len(instances)}
         return (
             JSONResponse({"predictions": reply.answers}),

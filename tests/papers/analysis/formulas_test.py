@@ -225,7 +225,7 @@ def test_shares_of_gates():
         "gates_open_sampled_at_start": 0.8,
         "gates_exactly_zero": 0.7,
     }
-    found = dict((n, v) for n, *v in gates.shares({"method_report": report}))
+    found = {n: v for n, *v in gates.shares({"method_report": report})}
     assert found["expected"] == [0.4, 0.83]
     assert found["not exactly zero"] == [pytest.approx(0.3), 1.0]
     with pytest.raises(UserError, match="has no gates"):

@@ -28,15 +28,25 @@ from tf_adapters.runs.task_data import TaskData
 GENERATOR = np.random.default_rng(0)
 TABLE = GENERATOR.normal(size=(20, 6)).astype("float32")
 NETWORK = {
-    **{"embeddings": "trained", "embedding_width": 4, "pooling": "mean"},
-    **{"convolution_layers": 2, "filters": 3, "kernel_size": 3},
-    **{"dense_layers": 1, "units": 5, "dropout": 0.5, "l2": 0.01},
-    **{"optimizer": "adam", "learning_rate": 0.01},
+    "embeddings": "trained",
+    "embedding_width": 4,
+    "pooling": "mean",
+    "convolution_layers": 2,
+    "filters": 3,
+    "kernel_size": 3,
+    "dense_layers": 1,
+    "units": 5,
+    "dropout": 0.5,
+    "l2": 0.01,
+    "optimizer": "adam",
+    "learning_rate": 0.01,
 }
 # One value each, so that a run is short.
 SPACE = {
     **{name: [value] for name, value in NETWORK.items()},
-    **{"convolution_layers": [0], "embedding_width": [16], "dropout": [0.0]},
+    "convolution_layers": [0],
+    "embedding_width": [16],
+    "dropout": [0.0],
     "l2": [0.0],
     "learning_rate": {"low": 1e-3, "high": 1e-1, "log": True},
 }

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 import re
-from typing import TYPE_CHECKING
 from typing import Any
 
 import tensorflow as tf
 
 from tf_adapters.data.examples import IGNORED
-
-if TYPE_CHECKING:
-    pass
-
 
 _SPACES = r"[\t-\r\x{85}\p{Z}]+"
 

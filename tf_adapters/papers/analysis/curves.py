@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 from typing import Any
 
 from matplotlib import colormaps
@@ -17,10 +16,6 @@ from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.report import drawing
-
-if TYPE_CHECKING:
-    pass
-
 
 COLUMNS = ("run", "method", "pretraining", "step", "metric", "value")
 # With at least this many lengths of pretraining, each method has a panel.

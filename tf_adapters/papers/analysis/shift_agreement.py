@@ -7,7 +7,6 @@ classes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,6 @@ from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.papers.analysis.support.passes import probe_passes
 from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
-
-if TYPE_CHECKING:
-    pass
-
 
 COLUMNS = ("run", "task", "method", "same_label", "different_labels", "gap")
 _SHOWN = {"same_label": "one label", "different_labels": "two labels"}

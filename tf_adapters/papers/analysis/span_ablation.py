@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,6 @@ from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
-
-if TYPE_CHECKING:
-    pass
-
 
 COLUMNS = ("run", "task", "first", "last", "blocks", "metric", "value")
 COLUMNS += ("change_percent",)

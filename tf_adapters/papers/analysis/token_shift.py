@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,6 @@ from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.papers.analysis.support.passes import probe_passes
 from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
-
-if TYPE_CHECKING:
-    pass
-
 
 COLUMNS = ("run", "task", "block", "place", "alpha", "shift")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.common.errors import UserError
@@ -15,10 +14,6 @@ from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
 from tf_adapters.tasks.languages import in_language
-
-if TYPE_CHECKING:
-    pass
-
 
 COLUMNS = ("run", "method", "seed", "step", "languages", "loss", "score")
 COLUMNS += ("last_loss",)

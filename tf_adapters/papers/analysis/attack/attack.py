@@ -33,8 +33,12 @@ COLUMNS = (
 _CHANGED = "texts whose class changed, %"
 # Parts of speech of Universal Dependencies, and their letters in WordNet.
 _LETTERS = {
-    **{"NOUN": "n", "PROPN": "n", "VERB": "v", "AUX": "v"},
-    **{"ADJ": "a", "ADV": "r"},
+    "NOUN": "n",
+    "PROPN": "n",
+    "VERB": "v",
+    "AUX": "v",
+    "ADJ": "a",
+    "ADV": "r",
 }
 
 

@@ -10,11 +10,7 @@ comment names the task.
 import dataclasses
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 from typing import Any
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclasses.dataclass(frozen=True)

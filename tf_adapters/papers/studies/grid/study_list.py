@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 import textwrap
-from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.papers.studies.grid import costs
@@ -13,10 +12,6 @@ from tf_adapters.papers.studies.grid import declaration
 from tf_adapters.papers.studies.grid import plan as study_plan
 from tf_adapters.papers.studies.grid.paper import PAPERS
 from tf_adapters.report import content
-
-if TYPE_CHECKING:
-    pass
-
 
 _HEADER = ("--study", "what it makes", "form", "runs", "2-core hours")
 _NOTE = (

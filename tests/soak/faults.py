@@ -5,6 +5,8 @@ the command answers with anything but what a person can act on.
 """
 
 import builtins
+import os
+from pathlib import Path
 import resource
 import shutil
 import signal
@@ -12,6 +14,7 @@ import sys
 import time
 
 from tests.fuzz import damaging
+from tests.runs import whole_runs
 
 _STOPPED = 75
 _INTERRUPTED = 130
@@ -126,6 +129,26 @@ def _damage(part):
     return fault
 
 
+def _lost_worker(kind):
+    """One of the workers gets a signal after the first steps."""
+
+    def fault(run, chance):
+        command = run.start()
+        while command.is_alive() and whole_runs.steps_done(run.folder) < 1:
+            time.sleep(_DELAY)
+        time.sleep(chance.uniform(0, run.seconds))
+        number = chance.randrange(2)
+        if command.is_alive():
+            children = Path(f"/proc/{command.pid}/task/{command.pid}/children")
+            workers = children.read_text().split()
+            # One that has ended is not there any more.
+            if number < len(workers):
+                os.kill(int(workers[number]), kind)
+        return _check(command, {0, _STOPPED})
+
+    return fault
+
+
 def _check(command, statuses, may_be_silent=False):
     """Returns what is wrong with the end of a command, or `None`."""
     status, said = command.wait()
@@ -163,4 +186,8 @@ FAULTS_OF_PROGRAMS = {
     },
     "a damaged adapter": _damage("adapter/*"),
 }
-ALL = {**FAULTS, **FAULTS_OF_PROGRAMS}
+FAULTS_OF_WORKERS = {
+    "a worker killed": _lost_worker(signal.SIGKILL),
+    "a worker told to end": _lost_worker(signal.SIGTERM),
+}
+ALL = {**FAULTS, **FAULTS_OF_PROGRAMS, **FAULTS_OF_WORKERS}

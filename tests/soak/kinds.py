@@ -75,7 +75,7 @@ def _text_model(arguments, folder, data):
 
 
 KINDS = (
-    Kind("a run on one device", 0.7, settings.draw, _TRAIN),
+    Kind("a run on one device", 0.66, settings.draw, _TRAIN),
     Kind(
         "a run on two replicas",
         0.1,
@@ -97,6 +97,13 @@ KINDS = (
         programs.check_equal_text_models,
         programs.check_left_text_model,
         faults_lib.FAULTS_OF_PROGRAMS,
+    ),
+    Kind(
+        "a run on two workers",
+        0.04,
+        _draw_with("--distribution_strategy=multi_worker_mirrored"),
+        functools.partial(_training, programs.train_on_workers),
+        faults=faults_lib.FAULTS_OF_WORKERS,
     ),
 )
 

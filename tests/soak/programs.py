@@ -1,6 +1,11 @@
 """What a trial disturbs: programs that are called in a process of their own."""
 
+import contextlib
 import json
+import multiprocessing
+import os
+import signal
+import socket
 import sys
 import zipfile
 
@@ -10,6 +15,8 @@ from safetensors.numpy import load_file
 from tests.fixtures import huggingface_folders
 from tf_adapters.cli import flags
 from tf_adapters.common import adapter_folder
+
+_FORK = multiprocessing.get_context("fork")
 
 
 def train(arguments):
@@ -25,6 +32,38 @@ def train_on_two(arguments):
     (cpu,) = tf.config.list_physical_devices("CPU")
     two = [tf.config.LogicalDeviceConfiguration()] * 2
     tf.config.set_logical_device_configuration(cpu, two)
+    train(arguments)
+
+
+def train_on_workers(arguments):
+    """Runs `train.py` as two workers; exits with 75 if one ends early."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(2)]
+        for one in sockets:
+            one.bind(("localhost", 0))
+        addresses = [f"localhost:{one.getsockname()[1]}" for one in sockets]
+    workers = [
+        _FORK.Process(target=_work, args=(addresses, index, arguments))
+        for index in range(2)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    statuses = {worker.exitcode for worker in workers}
+    # Other statuses than those of an end and of a lost worker are faults.
+    sys.exit(
+        max(statuses - {0, 75, -signal.SIGKILL}, default=75 * any(statuses))
+    )
+
+
+def _work(addresses, index, arguments):
+    os.environ["TF_CONFIG"] = json.dumps(
+        {
+            "cluster": {"worker": addresses},
+            "task": {"type": "worker", "index": index},
+        }
+    )
     train(arguments)
 
 

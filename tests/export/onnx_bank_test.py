@@ -94,6 +94,12 @@ def test_a_mixed_batch_is_each_model_alone(runs, exported):
             np.testing.assert_allclose(answer, expected, atol=1e-5)
 
 
+def test_the_file_has_no_branches(exported):
+    """Operations in branches would not be fused."""
+    content = onnx.load(exported / "model.onnx")
+    assert "If" not in {node.op_type for node in content.graph.node}
+
+
 def _bottlenecks(content):
     """Shapes of the kernels in float32 that only bottleneck adapters have."""
     return sorted(

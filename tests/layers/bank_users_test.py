@@ -49,3 +49,9 @@ def test_many_users_are_computed_with_all_others(rows):
 
 def test_no_users():
     np.testing.assert_array_equal(low_rank([0, 0, 0]), [0, 0, 0])
+
+
+def test_all_are_computed_for_other_formats():
+    with users.for_all_examples():
+        output = low_rank([0, 1, 0, 0])
+    np.testing.assert_array_equal(np.isnan(output), [True, False, True, True])

@@ -7,6 +7,7 @@ import pytest
 from tf_adapters.heads import metrics
 from tf_adapters.heads import ranking_metrics
 from tf_adapters.heads import span_metrics
+from tf_adapters.tasks import table_task
 from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.tasks.task import Task
 
@@ -61,3 +62,18 @@ def test_every_metric_suits_a_head():
 def test_inconsistent_tasks_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(TASK, **changes)
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("data/reviews.csv", "reviews"),
+        (f"data/{'a' * 130}.csv", "a" * 100),
+        (f"a{'ü' * 80}.csv", f"a{'ü' * 49}"),
+        ("\udcff.csv", "table"),
+    ],
+)
+def test_a_table_has_a_name_that_a_task_may_have(file, name):
+    """Its beginning in 100 bytes; a byte that is no text is left out."""
+    assert table_task.name_of_table(file) == name
+    dataclasses.replace(TASK, name=name)

@@ -95,6 +95,17 @@ def test_training_is_the_same_to_the_last_bit(monkeypatch, remat):
         assert np.any(without != start)
 
 
+def test_trainers_of_an_encoder_share_the_copies():
+    model, first = parts(methods.HeadOnly())
+    variables = dict(model.trained_variables()).values()
+    other = HalfKernels(model, tf.distribute.get_strategy(), variables)
+    first.refresh()
+    other.refresh()
+    assert first._copies
+    for one, another in zip(first._copies, other._copies, strict=True):
+        assert one is another
+
+
 def test_nothing_is_copied_in_float32():
     model, copies = parts(methods.HeadOnly(), dtype="float32")
     copies.refresh()

@@ -26,6 +26,7 @@ from tf_adapters.export import task_runs
 from tf_adapters.export import token_outputs
 from tf_adapters.export import tokenizer_file
 from tf_adapters.export.replaced_folder import replaced_folder
+from tf_adapters.layers.banks import users
 from tf_adapters.models import saving
 
 if TYPE_CHECKING:
@@ -145,7 +146,9 @@ def export_bank_onnx(
     bank_answers.check(bank)
     request_checks.check_packer(packer, bank.encoder)
     with replaced_folder(folder) as new:
-        content = onnx_file.convert(_graph(bank), _facts(bank, packer, tasks))
+        facts = _facts(bank, packer, tasks)
+        with users.for_all_examples():
+            content = onnx_file.convert(_graph(bank), facts)
         path = new / FILE
         path.write_bytes(content.SerializeToString())
         if precision == "float32":

@@ -54,7 +54,8 @@ class Head:
     # of each additional feature to its shape.
     feature_shape: typing.ClassVar[tuple[None, ...]] = (None, None)
     further_features: typing.ClassVar[dict[str, tuple[None, ...]]] = {}
-    # Whether the head computes with the encoder's token embeddings.
+    # Whether the head's layer reads the encoder's token embeddings, as
+    # `outputs["token_embeddings"]`. They are there only for such heads.
     reads_token_embeddings: typing.ClassVar[bool] = False
     # The number by which logits are divided before the softmax, and whether
     # `train.calibrate` can fit it.

@@ -168,7 +168,7 @@ def _dropout_of_16_bits(x: Tensor, rate: float, seed: Tensor) -> Tensor:
     import tensorflow as tf
 
     drop = min(max(round(rate * 2**16), 1), 2**16 - 1)
-    size = tf.size(x)
+    size = tf.size(x, out_type=tf.int64)
     pairs = tf.random.stateless_uniform(
         [(size + 1) // 2], seed, minval=None, maxval=None, dtype=tf.uint32
     )

@@ -117,10 +117,11 @@ class AdapterModel(AssembledModel):
                 seed=masks,
                 first_token_only=reads in ("first_token", "pooled_output"),
             )
-            if self.head_layer is None:
+            if self.head is None or self.head_layer is None:
                 return outputs
             seeds = StatelessSeeds(masks + 1) if drops else None
-            outputs["token_embeddings"] = self.encoder.token_embeddings
+            if self.head.reads_token_embeddings:
+                outputs["token_embeddings"] = self.encoder.token_embeddings
             return self.head_layer({**inputs, **outputs}, seeds=seeds)
 
     def _draw_seed(self) -> Tensor:

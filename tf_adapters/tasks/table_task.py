@@ -11,6 +11,7 @@ from typing import Any
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.tasks.output_kinds import KINDS
+from tf_adapters.tasks.task import MAX_NAME
 from tf_adapters.tasks.task import Task
 
 _ENDINGS = (".csv", ".tsv", ".jsonl")
@@ -20,9 +21,11 @@ _METRICS = {"classification": ("accuracy", "macro_f1")}
 def name_of_table(file: str) -> str:
     """Returns the name of the task that is created from a table file.
 
-    It is the name of the file without folder and suffix.
+    It is the name of the file without folder and suffix, or the beginning of a
+    name that is too long for a task.
     """
-    return Path(file).stem or "table"
+    stem = Path(file).stem.encode(errors="surrogatepass")
+    return stem[:MAX_NAME].decode(errors="ignore") or "table"
 
 
 def task_of_table(name: str, data: Any, check_files: bool = True) -> Task:

@@ -12,8 +12,9 @@ from tf_adapters.tasks.languages import Languages
 from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.tasks.output_kinds import OutputKind
 
-TWO_SPLITS = {"train": "train", "validation": "validation"}
+# Bytes of a task's name. Names of folders, which have 255 at most, contain it.
 MAX_NAME = 100
+TWO_SPLITS = {"train": "train", "validation": "validation"}
 THREE_SPLITS = {**TWO_SPLITS, "test": "test"}
 
 
@@ -124,11 +125,12 @@ class Task:
     )
 
     def __post_init__(self) -> None:
-        if len(self.name) > MAX_NAME:
+        size = len(self.name.encode(errors="surrogatepass"))
+        if size > MAX_NAME:
             raise UserError(
-                f"A task's name has at most {MAX_NAME} characters, because "
-                f"folders are named after it. Received: {len(self.name)} "
-                f"characters, {shown(self.name)}"
+                f"A task's name has at most {MAX_NAME} bytes, because folders "
+                f"are named after it. Received: {size} bytes, "
+                f"{shown(self.name)}"
             )
         self._check_head()
         if self.metrics is None:

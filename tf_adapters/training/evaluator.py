@@ -138,6 +138,8 @@ class Evaluator:
     ) -> tuple[Callable[..., Any], Iterator[Any]]:
         """Returns an evaluation step, and the features of the given batches.
 
+        `compute` calls `HalfKernels.refresh` before.
+
         Args:
             function: See `compute`.
             examples: `Examples`. Their targets are not used.

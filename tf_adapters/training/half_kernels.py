@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 from typing import Any
+import weakref
 
 import keras
 import tensorflow as tf
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+# Encoder: its copies, by the identity of the kernel and the type. The trainers
+# of a multi-task run share them, and the last one frees them.
+_COPIES: weakref.WeakKeyDictionary[
+    Any, weakref.WeakValueDictionary[tuple[int, str], Any]
+] = weakref.WeakKeyDictionary()
+
+
 class HalfKernels:
     """Copies of an encoder's kernels in the precision of its computation.
 
@@ -23,7 +31,7 @@ class HalfKernels:
     all blocks and the token embeddings, which takes a tenth of the time of
     evaluation on a CPU. Matrices that do not train can be cast once. The
     outputs are the same to the last bit. The copies take half of the matrices'
-    memory, in each trainer that uses the encoder.
+    memory. All trainers of an encoder share them.
 
     Does nothing in float32, with several replicas, which would need a copy
     each, or on a TPU, whose compiled steps make casts free.
@@ -42,7 +50,11 @@ class HalfKernels:
     ) -> None:
         self._kernels: list[keras.Variable] = []
         self._copies: list[tf.Variable] = []
-        self._dtype = model.encoder.backbone.dtype_policy.compute_dtype
+        backbone = model.encoder.backbone
+        self._dtype = backbone.dtype_policy.compute_dtype
+        self._shared = _COPIES.setdefault(
+            backbone, weakref.WeakValueDictionary()
+        )
         is_one_device = (
             strategy.num_replicas_in_sync == 1
             and not distribution.is_tpu(strategy)
@@ -63,14 +75,18 @@ class HalfKernels:
 
         Other models of the encoder may have changed them.
         """
-        if self._copies:
-            for kernel, copy in zip(self._kernels, self._copies, strict=True):
-                copy.assign(tf.cast(kernel.value, self._dtype))
-        else:
-            self._copies = [
-                tf.Variable(tf.cast(kernel.value, self._dtype), trainable=False)
-                for kernel in self._kernels
-            ]
+        if not self._copies:
+            self._copies = [self._copy_of(kernel) for kernel in self._kernels]
+        for kernel, copy in zip(self._kernels, self._copies, strict=True):
+            copy.assign(tf.cast(kernel.value, self._dtype))
+
+    def _copy_of(self, kernel: keras.Variable) -> tf.Variable:
+        key = id(kernel), self._dtype
+        copy = self._shared.get(key)
+        if copy is None:
+            value = tf.cast(kernel.value, self._dtype)
+            copy = self._shared[key] = tf.Variable(value, trainable=False)
+        return copy
 
     def scope(self) -> contextlib.AbstractContextManager[Any]:
         """Returns a context manager in which a model uses the copies."""

@@ -1,5 +1,9 @@
 """Computes a layer of a bank only for the examples whose adapter uses it."""
 
+from collections.abc import Iterator
+import contextlib
+import contextvars
+
 import keras
 from keras import ops
 
@@ -7,6 +11,22 @@ from tf_adapters.common.types import Tensor
 from tf_adapters.layers.banks.bank_layer import BankLayer
 from tf_adapters.layers.banks.rows import gather
 from tf_adapters.layers.context import Context
+
+_COMPUTES_ALL = contextvars.ContextVar("computes_all", default=False)
+
+
+@contextlib.contextmanager
+def for_all_examples() -> Iterator[None]:
+    """Context manager in which layers are computed for all examples.
+
+    The file of another format then has no branches, whose operations would not
+    be fused, and is the same on every machine that exports it.
+    """
+    token = _COMPUTES_ALL.set(True)
+    try:
+        yield
+    finally:
+        _COMPUTES_ALL.reset(token)
 
 
 def add_layer(
@@ -47,6 +67,6 @@ def add_layer(
 
 def _can_select() -> bool:
     """Returns whether tensors may have a length that depends on values."""
-    if keras.backend.backend() != "tensorflow":
+    if _COMPUTES_ALL.get() or keras.backend.backend() != "tensorflow":
         return False
     return keras.distribution.list_devices()[0].startswith("cpu")

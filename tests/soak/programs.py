@@ -51,10 +51,9 @@ def train_on_workers(arguments):
     for worker in workers:
         worker.join()
     statuses = {worker.exitcode for worker in workers}
-    # Other statuses than those of an end and of a lost worker are faults.
-    sys.exit(
-        max(statuses - {0, 75, -signal.SIGKILL}, default=75 * any(statuses))
-    )
+    # A signal that comes after the training ends its worker at once.
+    expected = {0, 75, -signal.SIGKILL, -signal.SIGTERM}
+    sys.exit(max(statuses - expected, default=75 * any(statuses)))
 
 
 def _work(addresses, index, arguments):

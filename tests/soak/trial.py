@@ -1,6 +1,8 @@
 """One trial: a run with faults ends like the same run without any."""
 
+import functools
 import hashlib
+from pathlib import Path
 import random
 import shutil
 import time
@@ -8,6 +10,7 @@ import traceback
 
 from tests.soak import kinds
 from tests.soak.process import Command
+import tf_adapters
 
 
 class Run:
@@ -60,8 +63,9 @@ def run(number, seed, space):
 
 
 def _whole(kind, arguments, space):
-    """Returns the undisturbed run of these flags, which is kept."""
-    name = hashlib.sha256(repr(arguments).encode()).hexdigest()[:16]
+    """Returns the undisturbed run of these flags, kept for this source code."""
+    name = repr((arguments, _source_hash())).encode()
+    name = hashlib.sha256(name).hexdigest()[:16]
     run = Run(kind, arguments, space / "whole" / name, space / "data")
     if not (run.folder / "result.json").exists():
         shutil.rmtree(run.folder, ignore_errors=True)
@@ -70,6 +74,15 @@ def _whole(kind, arguments, space):
     times = [path.stat().st_mtime for path in run.folder.iterdir()]
     run.seconds = max(times) - min(times) + 1
     return run
+
+
+@functools.cache
+def _source_hash():
+    folder = Path(tf_adapters.__file__).parent
+    found = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()
 
 
 def _disturb(kind, arguments, faults, whole, space, chance):

@@ -93,15 +93,16 @@ def _make_run(folder):
 def _make_result(folder):
     _make_run(folder)
     resolve.save_config(_config(), folder / "config.yaml")
-    text = str(_RESULT).replace("'", '"')
-    (folder / "result.json").write_text(text)
+    run_files.write_result(folder / "result.json", _RESULT)
 
 
 def _read_result(folder):
-    return (
-        earlier_runs.read_result(folder),
-        earlier_runs.finished_result(folder, _config(), _DATA),
-    )
+    """A file that is read and still has its checksum has all values."""
+    result = earlier_runs.read_result(folder)
+    path = folder / "result.json"
+    if result is not None and "result_sha256" in json.loads(path.read_text()):
+        assert result == _RESULT
+    return result, earlier_runs.finished_result(folder, _config(), _DATA)
 
 
 def _read_log(folder):

@@ -81,6 +81,25 @@ def test_a_whole_result_is_read(tmp_path):
     assert earlier_runs.read_result(tmp_path) == result
 
 
+def test_a_result_that_lost_a_value_is_damaged(tmp_path):
+    path = tmp_path / "result.json"
+    result = {**RESULT, "best_step": 3, "of_a_plugin": {1: (0.1, None)}}
+    run_files.write_result(path, result)
+    assert earlier_runs.read_result(tmp_path)["best_step"] == 3
+    path.write_text(path.read_text().replace('  "best_step": 3,\n', ""))
+    with pytest.raises(ConfigError, match="checksum.* `result_sha256` from it"):
+        earlier_runs.read_result(tmp_path)
+
+
+def test_a_checksum_may_be_removed_by_hand(tmp_path):
+    path = tmp_path / "result.json"
+    run_files.write_result(path, RESULT)
+    edited = json.loads(path.read_text())
+    del edited["result_sha256"]
+    path.write_text(json.dumps({**edited, "seconds": 2.5}))
+    assert earlier_runs.read_result(tmp_path) == {**RESULT, "seconds": 2.5}
+
+
 def _finished(folder, **values):
     config = resolve.resolve_config(whole_runs.SETTINGS)
     run = run_folder.RunFolder(folder, config, {}, overwrite=True)

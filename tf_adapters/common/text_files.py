@@ -5,6 +5,7 @@ with thousands of digits, tags that convert any value to a date, or aliases that
 expand to billions of values.
 """
 
+import hashlib
 import itertools
 import json
 import os
@@ -115,6 +116,15 @@ def parse_json(text: str) -> Any:
     except ValueError as error:
         raise UserError(f"not JSON that can be read: {error}") from error
     return value
+
+
+def hash_of_json(value: Any) -> str:
+    """Returns a hash of a value that can be stored as JSON, 64 hex digits.
+
+    The hash is computed from JSON text. So it is the same before the value is
+    written and after it is read back.
+    """
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
 def _half(error: UnicodeEncodeError) -> str:

@@ -23,6 +23,7 @@ import safetensors.numpy
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.text_files import check_file
+from tf_adapters.common.text_files import hash_of_json
 from tf_adapters.common.text_files import read_file
 from tf_adapters.common.text_files import read_json
 
@@ -92,20 +93,11 @@ def _write_files(path: Path, checkpoint: Any) -> None:
         "sha256": hashlib.sha256(content).hexdigest(),
         "state": checkpoint.state,
     }
-    state |= {_OWN_HASH: _hash_of(state)}
+    state |= {_OWN_HASH: hash_of_json(state)}
     partial = path / f".{_STATE}.partial"
     _write(partial, json.dumps(state).encode())
     partial.rename(path / _STATE)
     _sync_folder(path)
-
-
-def _hash_of(state: dict[str, Any]) -> str:
-    """Returns a hash of the content of `state.json`.
-
-    The hash is computed from JSON text. So it is the same before the content is
-    written and after it is read back.
-    """
-    return hashlib.sha256(json.dumps(state).encode()).hexdigest()
 
 
 def _write(path: Path, content: Any) -> None:
@@ -193,7 +185,7 @@ def _check_state(state: dict[str, Any], step: int, needs: Any) -> None:
     """
     if not isinstance(state, dict) or not _KEYS <= state.keys() <= _ALL_KEYS:
         raise UserError(f"{_STATE} does not have the values {sorted(_KEYS)}")
-    if _OWN_HASH in state and state.pop(_OWN_HASH) != _hash_of(state):
+    if _OWN_HASH in state and state.pop(_OWN_HASH) != hash_of_json(state):
         raise UserError(f"{_STATE} has changed since it was written")
     if type(state["step"]) is not int or state["step"] != step:
         raise UserError(f"{_STATE} belongs to another step than its folder")

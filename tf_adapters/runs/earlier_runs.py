@@ -10,7 +10,6 @@ from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
-from tf_adapters.common.text_files import read_json
 from tf_adapters.config import resolve
 from tf_adapters.config import settings as config_settings
 from tf_adapters.runs import checkpoints
@@ -257,11 +256,9 @@ def read_result(folder: Path) -> Any:
     if not path.exists():
         return None
     try:
-        result = read_json(path)
-        run_files.check_result(result)
+        return run_files.read_result(path)
     except UserError as error:
         raise damaged_result(folder, error) from error
-    return result
 
 
 def damaged_result(folder: Path, reason: Any) -> ConfigError:

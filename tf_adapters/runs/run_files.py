@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import json
 from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.text_files import hash_of_json
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.common.text_files import read_file
+from tf_adapters.common.text_files import read_json
+from tf_adapters.common.text_files import replace_text
 from tf_adapters.data.rows.splits import EVALUATED
 
 if TYPE_CHECKING:
@@ -94,6 +98,40 @@ def check_result(result: dict[str, Any]) -> None:
                 f"`{key}` has another type than runs write. Received: "
                 f"{_short(value)}"
             )
+
+
+# Key of the checksum in `result.json`.
+_CHECKSUM = "result_sha256"
+
+
+def write_result(path: Path, result: dict[str, Any]) -> None:
+    """Writes a `result.json` with a checksum of its content.
+
+    Args:
+        path: Path of the file. A file there is replaced.
+        result: Dict of values that can be stored as JSON.
+    """
+    whole = {**result, _CHECKSUM: hash_of_json(result)}
+    replace_text(path, json.dumps(whole, indent=2) + "\n")
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    """Returns the content of a `result.json`, without its checksum.
+
+    Early versions wrote no checksum. Their files are read as they are.
+
+    Raises:
+        UserError: If the file cannot be read or is damaged.
+    """
+    result = read_json(path)
+    check_result(result)
+    checksum = result.pop(_CHECKSUM, None)
+    if checksum not in (None, hash_of_json(result)):
+        raise UserError(
+            "its checksum differs. If you changed the file on purpose, remove "
+            f"`{_CHECKSUM}` from it"
+        )
+    return result
 
 
 def _short(value: Any) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 import contextlib
-import json
 from pathlib import Path
 import shutil
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from tf_adapters.runs import folder_lock
 from tf_adapters.runs import left_files
 from tf_adapters.runs import predictions
 from tf_adapters.runs import remote_folder
+from tf_adapters.runs import run_files
 from tf_adapters.runs import run_log
 
 if TYPE_CHECKING:
@@ -225,8 +225,7 @@ class RunFolder:
 
         Then removes the checkpoints and releases the folder's lock.
         """
-        text = json.dumps(result, indent=2) + "\n"
-        replace_text(self.folder / "result.json", text)
+        run_files.write_result(self.folder / "result.json", result)
         shutil.rmtree(self._checkpoints, ignore_errors=True)
         remote_folder.copy_to_address(self.folder)
         self.close()

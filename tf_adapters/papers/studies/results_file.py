@@ -19,7 +19,6 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.common.text_files import read_file
-from tf_adapters.common.text_files import replace_text
 from tf_adapters.config import resolve
 from tf_adapters.launch import finished_runs
 from tf_adapters.launch.planned_run import Run
@@ -73,8 +72,7 @@ class ResultsFile:
                 continue
             path = own_files.make_folder(folder, run.id)
             resolve.save_config(run.config, path / "config.yaml")
-            text = json.dumps(result, indent=2) + "\n"
-            replace_text(path / "result.json", text)
+            run_files.write_result(path / "result.json", result)
 
     def add_finished(self, runs: Iterable[Run], folder: Path) -> None:
         """Adds the results of the runs that have finished in a study's folder.

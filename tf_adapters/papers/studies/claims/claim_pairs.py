@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 from collections.abc import Sequence
 import functools
-import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tf_adapters.common.text_files import hash_of_json
 from tf_adapters.config import task as config_task
 from tf_adapters.papers.studies.claims import statistics
 from tf_adapters.papers.studies.claims.sampled_metrics import sampled_metric
@@ -148,7 +148,7 @@ def predicted_pairs(
             pairs.append(
                 statistics.Pair(
                     (setting, part),
-                    (high["task"], _digest(first)),
+                    (high["task"], hash_of_json(first)),
                     len(first),
                     sampled_metric(both[0], metric),
                     sampled_metric(both[1], metric),
@@ -232,7 +232,3 @@ def _parts(row: Any, config: Config, split: Any) -> list[Any]:
     else:
         found = [name]
     return [(f"transfer/{one}", task.metrics[0]) for one in found]
-
-
-def _digest(targets: Any) -> Any:
-    return hashlib.sha256(json.dumps(targets).encode()).hexdigest()

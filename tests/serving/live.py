@@ -90,19 +90,25 @@ class Server:
         Args:
             part: Part of the processes' commands: `":engine"` or `":gateway"`.
         """
-        listed = subprocess.run(
-            ["ps", "-A", "-o", "pid=,ppid=,args="],
-            capture_output=True,
-            text=True,
-        ).stdout.splitlines()
-        parents = {
-            int(line.split()[0]): int(line.split()[1]) for line in listed
-        }
+        return processes_of(self.process.pid, part)
 
-        def is_ours(pid):
-            while pid in parents and pid != self.process.pid:
-                pid = parents[pid]
-            return pid == self.process.pid
 
-        found = [int(line.split()[0]) for line in listed if part in line]
-        return [pid for pid in found if is_ours(pid)]
+def processes_of(server, part):
+    """Returns the ids of the processes of a server's deployment.
+
+    Args:
+        server: Id of the server's process.
+        part: See `Server.processes`.
+    """
+    listed = subprocess.run(
+        ["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True
+    ).stdout.splitlines()
+    parents = {int(line.split()[0]): int(line.split()[1]) for line in listed}
+
+    def is_ours(pid):
+        while pid in parents and pid != server:
+            pid = parents[pid]
+        return pid == server
+
+    found = [int(line.split()[0]) for line in listed if part in line]
+    return [pid for pid in found if is_ours(pid)]

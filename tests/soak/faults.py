@@ -16,6 +16,7 @@ import time
 
 from tests.fuzz import damaging
 from tests.runs import whole_runs
+from tests.soak import servers
 
 _STOPPED = 75
 _INTERRUPTED = 130
@@ -152,6 +153,51 @@ def _lost_worker(kind):
     return fault
 
 
+def _signal_to_server(kind, part=None):
+    """A process of the live server gets a signal while a client asks it."""
+
+    def fault(run, chance):
+        path = run.folder / "server.pid"
+        path.unlink(missing_ok=True)
+        command = run.start()
+        while command.is_alive() and not path.exists():
+            time.sleep(_DELAY)
+        time.sleep(chance.uniform(0, 1))
+        for pid in _processes(path, part) if command.is_alive() else ():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, kind)
+                if kind == signal.SIGSTOP:
+                    time.sleep(chance.uniform(0, 5))
+                    os.kill(pid, signal.SIGCONT)
+        return _check(command, {0} if part else {0, servers.ENDED})
+
+    return fault
+
+
+def _processes(path, part):
+    from tests.serving import live
+
+    server = int(path.read_text())
+    return live.processes_of(server, part) if part else [server]
+
+
+def _damage_served(run, chance):
+    """A file of an adapter is damaged before the server starts."""
+    files = sorted((run.folder / "served").glob("*/adapter/*"))
+    if not files:
+        return _check(run.start(), {0})
+    path = chance.choice(files)
+    before = path.read_bytes()
+    damaging.draw_for(path, chance).apply(path.parent)
+    command = run.start()
+    wrong = _check(command, {0, 1})
+    if not wrong and command.wait()[0] == 1:
+        shutil.rmtree(path, ignore_errors=True)
+        path.unlink(missing_ok=True)
+        path.write_bytes(before)
+    return wrong and f"{path.relative_to(run.folder)}: {wrong}"
+
+
 def _check(command, statuses, may_be_silent=False):
     """Returns what is wrong with the end of a command, or `None`."""
     status, said = command.wait()
@@ -193,4 +239,23 @@ FAULTS_OF_WORKERS = {
     "a worker killed": _lost_worker(signal.SIGKILL),
     "a worker told to end": _lost_worker(signal.SIGTERM),
 }
-ALL = {**FAULTS, **FAULTS_OF_PROGRAMS, **FAULTS_OF_WORKERS}
+FAULTS_OF_SERVERS = {
+    "the server killed": _signal_to_server(signal.SIGKILL),
+    "the server told to end": _signal_to_server(signal.SIGTERM),
+    "the process that computes killed": _signal_to_server(
+        signal.SIGKILL, ":engine"
+    ),
+    "the process that computes paused": _signal_to_server(
+        signal.SIGSTOP, ":engine"
+    ),
+    "the process that answers HTTP killed": _signal_to_server(
+        signal.SIGKILL, ":gateway"
+    ),
+    "a damaged adapter to serve": _damage_served,
+}
+ALL = {
+    **FAULTS,
+    **FAULTS_OF_PROGRAMS,
+    **FAULTS_OF_WORKERS,
+    **FAULTS_OF_SERVERS,
+}

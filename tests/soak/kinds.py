@@ -9,6 +9,7 @@ from typing import Any
 from tests.runs import whole_runs
 from tests.soak import faults as faults_lib
 from tests.soak import programs
+from tests.soak import servers
 from tests.soak import settings
 
 # Numbers of trials: those of the first kind come first, and so on.
@@ -74,6 +75,15 @@ def _text_model(arguments, folder, data):
     return functools.partial(programs.fit_text_model, method, int(seed), folder)
 
 
+def _draw_served(chance):
+    names = ("films", "stars", "topics", "words", "questions", "pairs")
+    return chance.sample(names, 3)
+
+
+def _server(names, folder, data):
+    return functools.partial(servers.serve_and_ask, names, folder)
+
+
 KINDS = (
     Kind("a run on one device", 0.66, settings.draw, _TRAIN),
     Kind(
@@ -104,6 +114,15 @@ KINDS = (
         _draw_with("--distribution_strategy=multi_worker_mirrored"),
         functools.partial(_training, programs.train_on_workers),
         faults=faults_lib.FAULTS_OF_WORKERS,
+    ),
+    Kind(
+        "a live server",
+        0.04,
+        _draw_served,
+        _server,
+        servers.check_answers,
+        servers.check_answers,
+        faults_lib.FAULTS_OF_SERVERS,
     ),
 )
 

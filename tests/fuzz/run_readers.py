@@ -78,12 +78,15 @@ def _config():
     return resolve.resolve_config(whole_runs.SETTINGS)
 
 
+_TENSORS = {"w": np.ones(2)}
+
+
 def _make_run(folder):
     """A stopped run with a result, as a killed process can leave it."""
     run = run_folder.RunFolder(folder, _config(), _DATA)
     for step in (1, 2):
         run.log({"step": step, "loss": 0.5, "validation": {"accuracy": 0.5}})
-        run.save_checkpoint(step, {"w": np.ones(2)}, {"best": None})
+        run.save_checkpoint(step, _TENSORS, {"best": None})
     run.save_predictions("validation", _HEAD, _COMPARED)
     run.close()
     for path in [folder / ".lock", *folder.glob("tensorboard/*")]:
@@ -110,12 +113,13 @@ def _read_log(folder):
 
 
 def _open_run(folder):
-    """Resumes the run, which writes, and reads what it resumes from."""
+    """Resumes the run, which writes; a changed checkpoint is a fault."""
     run = run_folder.RunFolder(folder, _config(), _DATA)
     try:
         run.log({"step": 3, "loss": 0.5})
         run.save_result({"data_fingerprint": _DATA})
-        return run.checkpoint and run.checkpoint.tensors
+        found = run.checkpoint
+        assert found is None or digest(found.tensors) == digest(_TENSORS)
     finally:
         run.close()
 

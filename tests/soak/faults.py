@@ -182,8 +182,11 @@ def _processes(path, part):
 
 
 def _damage_served(run, chance):
-    """A file of an adapter is damaged before the server starts."""
-    files = sorted((run.folder / "served").glob("*/adapter/*"))
+    """Weights are damaged before the server starts.
+
+    Changed settings of an adapter are not noticed, as people may change them.
+    """
+    files = sorted((run.folder / "served").glob("*/adapter/*.safetensors"))
     if not files:
         return _check(run.start(), {0})
     path = chance.choice(files)

@@ -180,3 +180,20 @@ def test_the_title_names_the_folder_where_it_has_another_name(run):
     assert "<h1>mail: 20 rows of test (run)</h1>" in _page(run)
     other = run.rename(run.parent / "mail")
     assert "<h1>mail: 20 rows of test</h1>" in _page(other)
+
+
+def test_a_report_is_not_written_through_links(tmp_path, run):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "holiday.png").write_text("mine")
+    made = run / "report"
+    made.symlink_to(outside)
+    with pytest.raises(UserError, match="report is a link to"):
+        run_report.write_report(run)
+    made.unlink()
+    made.mkdir()
+    for name in ("report.html", "errors.csv", "confusion.png"):
+        (made / name).symlink_to(outside / "holiday.png")
+    run_report.write_report(run)
+    assert not any(path.is_symlink() for path in made.iterdir())
+    assert (outside / "holiday.png").read_text() == "mine"

@@ -346,8 +346,11 @@ def test_a_folder_is_another_runs_once_it_has_trained(tmp_path):
     run_folder.RunFolder(tmp_path, config, {}, overwrite=True)
 
 
-def test_a_folder_of_something_else_is_left_alone(tmp_path):
+@pytest.mark.parametrize("settings", [None, "name: of another program"])
+def test_a_folder_of_something_else_is_left_alone(tmp_path, settings):
     config = resolve.resolve_config(whole_runs.SETTINGS)
+    if settings:
+        (tmp_path / "config.yaml").write_text(settings)
     theirs = tmp_path / "checkpoints" / "theirs.txt"
     theirs.parent.mkdir()
     theirs.write_text("of another program")

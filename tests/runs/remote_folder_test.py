@@ -83,6 +83,29 @@ def test_a_local_folder_is_itself(tmp_path):
     remote_folder.copy_to_address(tmp_path)
 
 
+def test_an_address_in_a_folder_of_someone_else_is_not_used(tmp_path):
+    folder, victim = tmp_path / "run", tmp_path / "victim"
+    folder.mkdir()
+    victim.mkdir()
+    (victim / "thesis.txt").write_text("mine")
+    (folder / ".address").write_text(str(victim))
+    (folder / ".pushed").write_text('{"thesis.txt": [1, 1]}')
+    (folder / "authorized_keys").write_text("theirs")
+    remote_folder.copy_to_address(folder)
+    assert [path.name for path in victim.iterdir()] == ["thesis.txt"]
+    assert remote_folder.address(folder) == str(folder)
+
+
+def test_names_at_an_address_stay_in_the_run_folder(monkeypatch):
+    def walk(address):
+        yield f"{address}/a/../../b", [], ["stolen"]
+
+    monkeypatch.setattr(gfile, "exists", lambda address: True)
+    monkeypatch.setattr(gfile, "walk", walk)
+    with pytest.raises(ConfigError, match="leads out of the run folder"):
+        remote_folder.local("ram://bucket/theirs")
+
+
 def test_what_says_that_the_rest_is_whole_goes_first(monkeypatch):
     folder = remote_folder.local("ram://bucket/gone")
     for name in ("adapter", "result.json", "state.json", "tensors"):

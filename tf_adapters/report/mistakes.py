@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 import csv
+import io
 import numbers
 from typing import TYPE_CHECKING
 from typing import Any
 
+from tf_adapters.common import own_files
 from tf_adapters.report.content import ReportTable
 
 if TYPE_CHECKING:
@@ -68,10 +70,11 @@ def _plain(value: Any) -> str:
 
 def write_mistakes(table: ReportTable, path: Path) -> None:
     """Writes a table as CSV. Spreadsheets do not read its texts as formulas."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(table.header)
-        writer.writerows([_harmless(v) for v in row] for row in table.rows)
+    content = io.StringIO(newline="")
+    writer = csv.writer(content)
+    writer.writerow(table.header)
+    writer.writerows([_harmless(v) for v in row] for row in table.rows)
+    own_files.replace_file(path, content.getvalue().encode())
 
 
 def _harmless(value: Any) -> Any:

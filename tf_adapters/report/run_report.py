@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
+from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.text_files import replace_text
 from tf_adapters.report import answers
 from tf_adapters.report import choices
 from tf_adapters.report import classes
@@ -88,7 +90,7 @@ def write_report(
     found = _find(run)
     folder = run.folder / REPORT
     try:
-        folder.mkdir(exist_ok=True)
+        own_files.make_folder(run.folder, REPORT)
         paths = _write(run, found, folder)
     except OSError as error:
         raise ConfigError(
@@ -189,7 +191,7 @@ def _write(run: RunFiles, found: Any, folder: Path) -> dict[Any, Any]:
         pictures,
         _facts(run),
     )
-    paths["report"].write_text(text, encoding="utf-8")
+    replace_text(paths["report"], text)
     return paths | {picture.name: path for picture, path in pictures}
 
 
@@ -209,7 +211,8 @@ def _draw(pictures: Any, folder: Path) -> tuple[Any, ...]:
             print(error, flush=True)
             return [], [str(error)]
         path = folder / f"{picture.name}.png"
-        figure.savefig(path, dpi=150)
+        with own_files.create(path) as file:
+            figure.savefig(file, dpi=150)
         drawn.append((picture, path))
     return drawn, []
 

@@ -8,6 +8,7 @@ from typing import Any
 from tf_adapters.common import own_files
 from tf_adapters.common.adapter_folder import CONFIG_FILE
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.settings_text import load_yaml
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
 from tf_adapters.runs import run_log
@@ -48,18 +49,30 @@ def check_folders(folder: Path, tasks: Sequence[str]) -> None:
 def check_is_a_runs(folder: Path) -> None:
     """Raises a `ConfigError` if a run would remove files that no run wrote.
 
-    If the run folder has no `config.yaml`, a subfolder with a name such as
-    `adapter` was not written by a run.
+    If the run folder has no `config.yaml` of a run, a subfolder with a name
+    such as `adapter` was not written by a run.
     """
-    if (folder / "config.yaml").exists():
+    if _has_config(folder):
         return
     for name in _REMOVED:
         if (folder / name).exists():
             raise ConfigError(
-                f"{folder} holds `{name}` but no config.yaml, so it does not "
-                "belong to a run, and training there would remove it. Give "
-                "another --model_dir."
+                f"{folder} holds `{name}` but no config.yaml of a run, so it "
+                "does not belong to a run, and training there would remove "
+                "it. Give another --model_dir."
             )
+
+
+def _has_config(folder: Path) -> bool:
+    """Returns whether a folder has the settings of a run, maybe damaged."""
+    path = folder / "config.yaml"
+    if not path.exists():
+        return False
+    try:
+        settings = load_yaml(path)
+    except ConfigError:
+        return True
+    return bool({"task", "tasks", "method"} & settings.keys())
 
 
 def remove_run(folder: Path) -> None:

@@ -3,11 +3,15 @@
 Such a URL is called the address of the run folder. The run itself reads and
 writes a local folder. Before the run, the files at the address are copied to
 this folder. New files are copied to the address with each checkpoint, with each
-better adapter, and at the end. The local folder stores its address in a file.
+better adapter, and at the end.
+
+Which folder belongs to which address is known to this process only. If it were
+stored in the folder, a folder from someone else could have any file sent to any
+place, and any file of the user overwritten.
 """
 
 from collections.abc import Callable
-import json
+import dataclasses
 import os
 from pathlib import Path
 import tempfile
@@ -15,11 +19,25 @@ from typing import Any
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.settings_text import load_yaml
-from tf_adapters.common.text_files import replace_text
 from tf_adapters.config import resolve
 
-_ADDRESS = ".address"
-_PUSHED = ".pushed"
+
+@dataclasses.dataclass
+class _Copy:
+    """A local folder's address, and the files that are there.
+
+    Attributes:
+        address: The URL.
+        files: Dict from relative path to the file's size and modification time
+            when it was copied last; see `_files`.
+    """
+
+    address: str
+    files: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+# Key: resolved path of the local folder.
+_COPIES: dict[Path, _Copy] = {}
 # These files mark a checkpoint and a run as complete.
 _LAST = ("state.json", "result.json")
 
@@ -44,8 +62,8 @@ def local(folder: Any) -> Path:
     above, _, name = address.rpartition("/")
     path = Path(tempfile.mkdtemp(prefix="tf_adapters_"), name)
     path.mkdir()
-    replace_text(path / _ADDRESS, address)
     _checked(_pull, address, path)
+    _COPIES[path.resolve()] = _Copy(address, _files(path))
     if _has_sibling_encoder(path):
         _checked(_pull, f"{above}/encoder", path.parent / "encoder")
     return path
@@ -73,7 +91,8 @@ def address(path: Any) -> str:
     root = _root(path)
     if root is None:
         return str(path)
-    return "/".join([_address_of(root), *Path(path).relative_to(root).parts])
+    inner = Path(path).resolve().relative_to(root)
+    return "/".join([_COPIES[root].address, *inner.parts])
 
 
 def copy_to_address(folder: Path) -> None:
@@ -87,22 +106,18 @@ def copy_to_address(folder: Path) -> None:
     """
     root = _root(folder)
     if root is not None:
-        _checked(_push, _address_of(root), root)
+        _checked(_push, _COPIES[root].address, root)
 
 
 def _root(path: Path) -> Path | None:
     """Returns the run folder that contains `path`, if it has an address.
 
-    Otherwise returns `None`.
+    Otherwise returns `None`. The returned path is resolved.
     """
-    for folder in (Path(path), *Path(path).parents):
-        if (folder / _ADDRESS).exists():
-            return folder
-    return None
-
-
-def _address_of(root: Any) -> str:
-    return (root / _ADDRESS).read_text(encoding="utf-8")
+    if not _COPIES:
+        return None
+    path = Path(path).resolve()
+    return next((p for p in (path, *path.parents) if p in _COPIES), None)
 
 
 def _checked(function: Callable[..., Any], address: Any, path: Path) -> None:
@@ -123,14 +138,15 @@ def _pull(gfile: Any, address: Any, path: Path) -> None:
     path.mkdir(exist_ok=True)
     for folder, _, names in gfile.walk(address):
         there = path / folder.removeprefix(address).strip("/")
+        if ".." in there.parts:
+            raise OSError(f"{folder} leads out of the run folder.")
         there.mkdir(parents=True, exist_ok=True)
         for name in names:
             gfile.copy(f"{folder.rstrip('/')}/{name}", str(there / name))
-    _remember(path, _files(path))
 
 
 def _push(gfile: Any, address: Any, path: Path) -> None:
-    now, before = _files(path), _pushed(path)
+    now, before = _files(path), _COPIES[path].files
     changed = [name for name in now if now[name] != before.get(name)]
     for name in sorted(changed, key=_turn):
         gfile.makedirs(f"{address}/{name}".rpartition("/")[0])
@@ -140,7 +156,7 @@ def _push(gfile: Any, address: Any, path: Path) -> None:
     gone = before.keys() - now.keys()
     for name in sorted(gone, key=lambda name: (not name.endswith(_LAST), name)):
         gfile.remove(f"{address}/{name}")
-    _remember(path, now)
+    _COPIES[path].files = now
 
 
 def _turn(name: str) -> tuple[bool, bool, str]:
@@ -167,12 +183,3 @@ def _files(path: Path) -> dict[Any, Any]:
                 stat = file.stat()
                 found[relative.as_posix()] = [stat.st_size, stat.st_mtime_ns]
     return found
-
-
-def _pushed(path: Path) -> Any:
-    file = path / _PUSHED
-    return json.loads(file.read_text()) if file.exists() else {}
-
-
-def _remember(path: Path, files: Any) -> None:
-    replace_text(path / _PUSHED, json.dumps(files))

@@ -84,7 +84,7 @@ def _ask(server, name, instance):
         if status not in _LATER:
             break
         time.sleep(0.2)
-    return sys.exit(f"{name} is not answered: {status} {content}")
+    return sys.exit(f"Error: {name} is not answered: {status} {content}")
 
 
 def check_answers(folder, whole):

@@ -60,13 +60,19 @@ def running(settings: Settings, sources: dict[str, str]) -> Iterator[Any]:
         try:
             yield gateway
         finally:
-            gateway.drain.remote(settings.grace).result()
+            _drain(gateway, settings.grace)
     finally:
         if settings.ray_address is None:
             serve.shutdown()
             ray.shutdown()
         else:
             serve.delete(_NAME)
+
+
+def _drain(gateway: Any, seconds: float) -> None:
+    """Waits for the accepted requests, which are lost if the gateway died."""
+    with contextlib.suppress(ray.exceptions.RayActorError):
+        gateway.drain.remote(seconds).result()
 
 
 def _start(settings: Settings) -> None:

@@ -33,7 +33,10 @@ def serve_and_ask(names, folder):
     server = live.Server(str(folder / "served"))
     try:
         _wait(server)
-        (folder / "server.pid").write_text(str(server.process.pid))
+        # Renamed, so that nobody reads an empty file.
+        written = folder / "server.pid.part"
+        written.write_text(str(server.process.pid))
+        written.rename(folder / "server.pid")
         answers = _ask_all(server, names, folder)
         server.process.terminate()
         if server.process.wait(LIMIT) != 0:

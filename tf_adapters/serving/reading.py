@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters import heads
+from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
 from tf_adapters.tasks.output_kinds import KINDS
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 # The length of `TextModel`, which an adapter of another library was not trained
 # with either.
 _MAX_LENGTH = 128
+# Two texts need three special tokens, and at least one token each.
+_SHORTEST = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,26 +83,51 @@ def _words(text: Any) -> Any:
 
 
 def reading_of(
-    head: heads.Head, folder: Path, details: dict[str, Any], longest: int | None
+    head: heads.Head | None,
+    folder: Path,
+    details: dict[str, Any],
+    longest: int | None,
 ) -> Reading:
     """Returns how the adapter in a folder reads texts.
 
     Args:
-        head: The adapter's head.
+        head: The adapter's head, or `None` if it has none.
         folder: Path of the adapter's folder. If it belongs to a run, the run's
             configuration names the text fields.
         details: The `details` in `adapter_config.json`, or an empty dict.
         longest: Maximum number of tokens of the encoder, or `None`.
+
+    Raises:
+        AdapterError: If there is no head, or `details` has wrong values.
     """
-    fields = details.get("text_fields")
+    if head is None:
+        raise AdapterError(f"{folder} has no head, so it cannot answer.")
+    fields = details.get("text_fields") or []
+    length = details.get("max_length") or _MAX_LENGTH
+    _check_details(folder, fields, length)
     config = folder.parent / "config.yaml"
     if not fields and folder.name == "adapter" and config.is_file():
         settings = resolve.load_config(config)
         task = config_task.declared_task(settings, check_files=False)
         fields = task.text_fields
-    length = details.get("max_length") or _MAX_LENGTH
     return Reading(
         head,
         tuple(fields or columns.usual_fields(head)),
         min(length, longest or length),
     )
+
+
+def _check_details(folder: Path, fields: Any, length: Any) -> None:
+    if not isinstance(fields, list | tuple) or not all(
+        isinstance(field, str) for field in fields
+    ):
+        raise AdapterError(
+            f"In `adapter_config.json` of {folder}, `text_fields` must be a "
+            f"list of strings. Received: {shown(fields)}"
+        )
+    # `True` is an integer, too.
+    if type(length) is not int or length < _SHORTEST:
+        raise AdapterError(
+            f"In `adapter_config.json` of {folder}, `max_length` must be an "
+            f"integer of at least {_SHORTEST}. Received: {shown(length)}"
+        )

@@ -26,6 +26,7 @@ with needs_extra("server", "The server"):
     from ray import serve
 
     from tf_adapters.serving import deployment
+    from tf_adapters.serving.listener import bound_socket
 
 _NAME = "tf_adapters"
 # Bytes of memory that Ray reserves for large messages.
@@ -113,9 +114,7 @@ def wait_for_end() -> None:
 
 def _check_port(host: str, port: int) -> None:
     try:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, port))
+        bound_socket(host, port).close()
     except (OSError, OverflowError) as error:
         raise ConfigError(
             f"Cannot listen on port {port} of {host}: {error}. Give another "

@@ -8,11 +8,10 @@ from typing import Any
 
 from tf_adapters import heads
 from tf_adapters.common.errors import UserError
-from tf_adapters.config import resolve
-from tf_adapters.config import task as config_task
 from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.text import columns
 from tf_adapters.text import rows as text_rows
+from tf_adapters.text.stored_fields import stored_fields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,15 +89,10 @@ def reading_of(
         details: The `details` in `adapter_config.json`, or an empty dict.
         longest: Maximum number of tokens of the encoder, or `None`.
     """
-    fields = details.get("text_fields")
-    config = folder.parent / "config.yaml"
-    if not fields and folder.name == "adapter" and config.is_file():
-        settings = resolve.load_config(config)
-        task = config_task.declared_task(settings, check_files=False)
-        fields = task.text_fields
+    fields = stored_fields(folder, details)
     length = details.get("max_length") or _MAX_LENGTH
     return Reading(
         head,
-        tuple(fields or columns.usual_fields(head)),
+        fields or columns.usual_fields(head),
         min(length, longest or length),
     )

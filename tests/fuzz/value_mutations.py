@@ -35,18 +35,20 @@ def _places(value):
 def _draw(places, chance):
     """Draws a value: an odd one, one of the file, or one of another type."""
     place, key = chance.choice(places)
-    return chance.choice(
+    drawn = chance.choice(
         (
             lambda: chance.choice(_VALUES),
             lambda: chance.choice(_VALUES),
             lambda: chance.choice(_VALUES),
-            lambda: copy.deepcopy(place[key]),
-            lambda: [copy.deepcopy(place[key])],
-            lambda: {"a": copy.deepcopy(place[key])},
+            lambda: place[key],
+            lambda: [place[key]],
+            lambda: {"a": place[key]},
             lambda: str(place[key])[:1000],
             _nested,
         )
     )()
+    # A second damage may change it.
+    return copy.deepcopy(drawn)
 
 
 def _replace(value, places, chance):
@@ -100,7 +102,7 @@ def mutate(value, chance):
     for _ in range(chance.choice((1, 1, 1, 2))):
         places = list(_places(value))
         if not places:
-            return chance.choice(_VALUES)
+            return copy.deepcopy(chance.choice(_VALUES))
         # The key may be the index of a list that became shorter.
         chance.choice(_MUTATIONS)(value, places, chance)
     return value

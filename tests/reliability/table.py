@@ -169,7 +169,7 @@ FAULTS = (
     ),
     Row(
         "a full disk while the live server loads an adapter from the Hub",
-        "status 409 with the reason; the other adapters answer",
+        "status 503 with the reason; the other adapters answer",
         "tests/serving/other_sources_test.py",
         "disk_is_full",
     ),

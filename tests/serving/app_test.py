@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import dataclasses
 import json
 import threading
 import time
@@ -11,6 +12,7 @@ import pytest
 from tests.serving import served
 from tests.stored import change_config
 from tests.stored import change_weights
+from tf_adapters import heads
 from tf_adapters.interop import hub
 from tf_adapters.serving.limits import Limits
 from tf_adapters.serving.messages import Ask
@@ -365,3 +367,35 @@ def test_a_new_declaration_loads_and_unloads(folder, engine, tmp_path):
     first, second = asyncio.run(both())
     assert first == {"films": "classification", "stars": "regression"}
     assert second == {"stars": "regression", "words": "tagging"}
+
+
+def test_an_error_is_that_of_its_request_only(folder, engine, monkeypatch):
+    def fail(*arguments, **options):
+        raise TypeError("an error")
+
+    monkeypatch.setattr(heads.Regression, "decode", fail)
+    monkeypatch.setattr(heads.Tagging, "encode", fail)
+    names = ["films", "stars", "words", "pairs"]
+    replies = engine.answer(_asks(folder, names))
+    assert [reply.status for reply in replies] == [200, 500, 500, 200]
+    assert served.close(replies[0].answers, served.expected(folder, "films"))
+
+
+def test_nothing_is_computed_after_the_deadline(folder, engine, monkeypatch):
+    computed = []
+    using = engine.adapters.using
+
+    def slow(keys, sources):
+        computed.append(keys)
+        time.sleep(0.1)
+        return using(keys, sources)
+
+    monkeypatch.setattr(engine.adapters, "using", slow)
+    monkeypatch.setattr(engine, "max_tokens", 1)
+    late, other = _asks(folder, ["films", "pairs"])
+    late = dataclasses.replace(
+        late, instances=late.instances * 50, deadline=time.time() + 0.3
+    )
+    replies = engine.answer([late, other])
+    assert [reply.status for reply in replies] == [504, 200]
+    assert len(computed) < 10

@@ -114,7 +114,7 @@ def test_an_adapter_of_the_hub_is_loaded_unless_the_disk_is_full(server, hub):
     assert load("small")[0] == 200
     assert live.is_own(server.predict("small", _TEXTS), wanted)
     status, content = load("large")
-    assert status == 409
+    assert status == 503
     assert "No space left" in content["error"]
     assert server.predict("large", _TEXTS)[0] == 404
     assert live.is_own(server.predict("small", _TEXTS), wanted)

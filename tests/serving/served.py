@@ -12,6 +12,8 @@ from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.serving.app import App
 from tf_adapters.serving.engine import Engine
+from tf_adapters.serving.failures import loading_failed
+from tf_adapters.serving.request_error import LoadError
 from tf_adapters.serving.request_log import RequestLog
 from tf_adapters.serving.service import Service
 
@@ -99,13 +101,11 @@ class LocalEngine:
         return reply
 
     async def load(self, key, source):
-        from tf_adapters.common.errors import UserError
-        from tf_adapters.serving.request_error import RequestError
-
         try:
             return await asyncio.to_thread(self.engine.load, key, source)
-        except UserError as error:
-            raise RequestError(409, str(error)) from error
+        except Exception as error:
+            failed = loading_failed(error)
+            raise LoadError(failed.status, failed.message) from error
 
     async def load_first(self, sources):
         await asyncio.to_thread(self.engine.load_first, sources)

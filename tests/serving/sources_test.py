@@ -49,6 +49,9 @@ def test_only_allowed_sources_are_loaded(tmp_path):
         "",
     ):
         assert not is_allowed(source, allowed)
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    assert not is_allowed(str(tmp_path / "circle"), allowed)
+    assert not is_allowed(str(tmp_path), [])
 
 
 def test_a_new_declaration_keeps_what_requests_added():
@@ -71,6 +74,9 @@ def test_a_replaced_offer_is_not_changed():
     catalog.put(new)
     catalog.replace(old, problem="damaged")
     assert catalog.get("a") == new
+    catalog.remove("a")
+    catalog.replace(new, problem="damaged")
+    assert catalog.find("a") is None
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,10 @@ def serve_and_ask(names, folder):
     server = live.Server(str(folder / "served"))
     try:
         _wait(server)
-        (folder / "server.pid").write_text(str(server.process.pid))
+        # Renamed, so that nobody reads an empty file.
+        written = folder / "server.pid.part"
+        written.write_text(str(server.process.pid))
+        written.rename(folder / "server.pid")
         answers = _ask_all(server, names, folder)
         server.process.terminate()
         if server.process.wait(LIMIT) != 0:
@@ -84,7 +87,7 @@ def _ask(server, name, instance):
         if status not in _LATER:
             break
         time.sleep(0.2)
-    return sys.exit(f"{name} is not answered: {status} {content}")
+    return sys.exit(f"Error: {name} is not answered: {status} {content}")
 
 
 def check_answers(folder, whole):

@@ -48,7 +48,10 @@ def run_serve(
     from tf_adapters.serving import server
 
     with server.running(settings, found):
-        address = f"http://{settings.host}:{settings.port}"
+        host = (
+            settings.host if ":" not in settings.host else f"[{settings.host}]"
+        )
+        address = f"http://{host}:{settings.port}"
         print(f"Serving {len(found)} adapters on {settings.encoder}: {address}")
         sys.stdout.flush()
         server.wait_for_end()

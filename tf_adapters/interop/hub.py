@@ -11,6 +11,10 @@ from tf_adapters.interop.hub_address import parse_address
 _FILES = ["*.json", "*.safetensors", "*.bin", "README.md"]
 
 
+class HubError(AdapterError):
+    """An adapter that cannot be downloaded now, but perhaps later."""
+
+
 def pull(address: str, folder: str | Path | None = None) -> Path:
     """Downloads an adapter from the Hub and returns its local folder.
 
@@ -22,6 +26,7 @@ def pull(address: str, folder: str | Path | None = None) -> Path:
 
     Raises:
         AdapterError: If the adapter is not cached and cannot be downloaded.
+            It is a `HubError` if this may change.
     """
     # Imported here: only addresses need it, and the import takes a second.
     import huggingface_hub
@@ -120,13 +125,21 @@ def push(
 def _refusal(address: str, online: bool, error: Exception) -> AdapterError:
     host = network.huggingface()
     if not online:
-        return AdapterError(
+        return HubError(
             f"{host} does not answer, and {cut(address)} is not on this "
             "machine. Try again with a network, or give a folder."
         )
-    if getattr(getattr(error, "response", None), "status_code", 0) == 401:
+    status = getattr(getattr(error, "response", None), "status_code", 0)
+    if status == 401:
         return AdapterError(
             f"{host} does not give you access to {cut(address)}: log in "
             "with `hf auth login`, or check the name."
         )
-    return AdapterError(f"{host} refused {cut(address)}: {cut(error)}")
+    # Imported here, as in `pull`.
+    import huggingface_hub
+
+    is_final = status in (403, 404) or isinstance(
+        error, huggingface_hub.errors.HFValidationError
+    )
+    kind = AdapterError if is_final else HubError
+    return kind(f"{host} refused {cut(address)}: {cut(error)}")

@@ -22,7 +22,6 @@ from tf_adapters.common.settings_text import load_yaml
 from tf_adapters.config import resolve
 
 
-
 @dataclasses.dataclass
 class _Copy:
     """A local folder's address, and the files that are there.

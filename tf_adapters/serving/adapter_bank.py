@@ -17,6 +17,7 @@ from tf_adapters.interop import hub
 from tf_adapters.interop import hub_address
 from tf_adapters.interop import stored_adapter
 from tf_adapters.models import trained_members
+from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.bank_model import BankModel
 from tf_adapters.serving.reading import reading_of
 from tf_adapters.serving.request_error import RequestError
@@ -28,11 +29,8 @@ if TYPE_CHECKING:
 
     from tf_adapters.encoders.encoder import Encoder
     from tf_adapters.models.bank_entries import UsedEntries
+    from tf_adapters.models.trained_members import Member
     from tf_adapters.serving.reading import Reading
-
-# An adapter can be removed between the moment in which it is loaded and the
-# moment in which it is used, if many others are loaded at the same time.
-_ATTEMPTS = 5
 
 
 class AdapterBank:
@@ -49,6 +47,7 @@ class AdapterBank:
     def __init__(self, encoder: Encoder, capacity: int) -> None:
         self.encoder = encoder
         self.capacity = capacity
+        self._longest = AdaptedEncoder(encoder).max_tokens
         self._bank: BankModel | None = None
         self._readings: dict[str, Reading] = {}
         self._loading = threading.RLock()
@@ -95,17 +94,12 @@ class AdapterBank:
         if member is None:
             folder = _local(source)  # Others do not wait for a download.
             with self._loading:
-                if self._bank is None or key not in self._bank.names:
-                    self._add(key, folder)
-                with self.bank.using([key]) as used:
-                    (member,) = used.members
-                if key not in self._readings:
-                    self._readings[key] = self._reading(folder, member)
+                member = self._loaded(key) or self._add(key, folder)
         return self._describe(key, member)
 
-    def _loaded(self, key: str) -> trained_members.Member | None:
+    def _loaded(self, key: str) -> Member | None:
         """Returns an adapter, or `None` if it is not there."""
-        if self._bank is None or key not in self._readings:
+        if self._bank is None:
             return None
         with contextlib.suppress(AdapterError), self._bank.using([key]) as used:
             return used.members[0]
@@ -125,40 +119,46 @@ class AdapterBank:
         with self._loading:
             if self._bank is not None:
                 return
-            members = []
+            found = {}
             for key, source in list(sources.items())[: self.capacity]:
-                with contextlib.suppress(UserError, RequestError):
-                    members.append(self._member(key, _local(source)))
+                with contextlib.suppress(UserError, RequestError, OSError):
+                    found[key] = self._read(key, _local(source))
             # If a bank cannot hold one of them, all are loaded one by one.
             with contextlib.suppress(UserError):
-                if members:
-                    self._bank = BankModel(
-                        self.encoder, tuple(members), self.capacity
-                    )
+                if found:
+                    members = tuple(member for member, _ in found.values())
+                    bank = BankModel(self.encoder, members, self.capacity)
+                    self._readings = {k: found[k][1] for k in found}
+                    self._bank = bank
 
-    def _member(self, key: str, source: str) -> trained_members.Member:
+    def _read(self, key: str, source: str) -> tuple[Member, Reading]:
+        """Reads an adapter's folder, and checks what it says about texts."""
         stored = stored_adapter.find_stored(source)
-        if stored.format == formats.OURS:
+        is_ours = stored.format == formats.OURS
+        if is_ours:
             _check_encoder(stored.config["encoder"], self.encoder)
         member = trained_members.as_member(source, self.encoder)
-        return dataclasses.replace(member, name=key)
+        details = stored.config["details"] if is_ours else {}
+        reading = reading_of(member.head, stored.path, details, self._longest)
+        return dataclasses.replace(member, name=key), reading
 
-    def _add(self, key: str, source: str) -> None:
-        member = self._member(key, source)
+    def _add(self, key: str, source: str) -> Member:
+        """Reads an adapter, and puts it into the bank."""
+        # Read first, because the bank removes another adapter for this one.
+        member, reading = self._read(key, source)
+        self._readings[key] = reading
         if self._bank is None:
             self._bank = BankModel(self.encoder, (member,), self.capacity)
         else:
             self._bank.add(source, name=key)
+        with self._bank.using([key]) as used:
+            (member,) = used.members
+        # The bank has read the folder again, which may have changed.
+        self._readings[key] = dataclasses.replace(reading, head=member.head)
+        return member
 
-    def _reading(self, source: str, member: Any) -> Reading:
-        stored = stored_adapter.find_stored(source)
-        is_ours = stored.format == formats.OURS
-        details = stored.config["details"] if is_ours else {}
-        longest = self.bank.encoder.max_tokens
-        return reading_of(member.head, stored.path, details, longest)
-
-    def _describe(self, key: str, member: Any) -> dict[str, Any]:
-        reading = self._readings[key]
+    def _describe(self, key: str, member: Member) -> dict[str, Any]:
+        reading = self.reading(key)
         return {
             "fields": list(reading.fields),
             "labels": list(member.head.labels),
@@ -193,22 +193,43 @@ class AdapterBank:
             UserError: If an adapter cannot be loaded.
         """
         with contextlib.ExitStack() as stack:
-            for attempt in range(_ATTEMPTS):
-                for key in dict.fromkeys(keys):
-                    self.load(key, sources[key])
-                try:
-                    used = stack.enter_context(self.bank.using(keys))
-                    break
-                except AdapterError:
-                    if attempt == _ATTEMPTS - 1:
-                        raise
-            yield used
+            yield self._entered(keys, sources, stack)
+
+    def _entered(
+        self,
+        keys: Sequence[str],
+        sources: Mapping[str, str],
+        stack: contextlib.ExitStack,
+    ) -> UsedEntries:
+        """Enters the bank's `using` of adapters, and loads those removed."""
+        with contextlib.suppress(AdapterError):
+            return stack.enter_context(self.bank.using(keys))
+        folders = {key: _at_hand(sources[key]) for key in dict.fromkeys(keys)}
+        with self._loading, contextlib.ExitStack() as pins:
+            for key, folder in folders.items():
+                if self._loaded(key) is None:
+                    self._add(key, folder)
+                # Otherwise, the next adapter could take its place.
+                self.bank.pin(key)
+                pins.callback(self.bank.unpin, key)
+            return stack.enter_context(self.bank.using(keys))
 
 
 def _local(source: str) -> str:
     """Returns the path of an adapter, which is downloaded if needed."""
     is_address = hub_address.is_address(source)
     return str(hub.pull(source)) if is_address else source
+
+
+def _at_hand(source: str) -> str:
+    """Returns the path of an adapter that was there before.
+
+    The Hub is asked only if its cache no longer has the adapter.
+    """
+    is_address = hub_address.is_address(source)
+    return (
+        str(hub.find_cached(source) or _local(source)) if is_address else source
+    )
 
 
 def _check_encoder(found: dict[str, Any], encoder: Encoder) -> None:

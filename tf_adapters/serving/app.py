@@ -8,12 +8,13 @@ import hmac
 import logging
 import time
 from typing import Any
-from urllib.parse import urlsplit
 import uuid
 
 from tf_adapters.common.extras import needs_extra
 from tf_adapters.serving.metrics import Handled
 from tf_adapters.serving.metrics import Metrics
+from tf_adapters.serving.origins import check_origin
+from tf_adapters.serving.origins import is_loopback
 from tf_adapters.serving.request_error import RequestError
 from tf_adapters.serving.request_log import RequestLog
 from tf_adapters.serving.routes import Handler
@@ -43,15 +44,23 @@ class App:
         log: `RequestLog`.
         token: String that clients must send as `Authorization: Bearer TOKEN`.
             Default: `None`, everybody may ask.
+        host: Address on which the application is listened for. If it is this
+            machine's own and there is no token, requests must name this machine
+            as their host.
     """
 
     def __init__(
-        self, service: Service, log: RequestLog, token: str | None = None
+        self,
+        service: Service,
+        log: RequestLog,
+        token: str | None = None,
+        host: str = "",
     ) -> None:
         self.service = service
         self.log = log
         self.is_draining = False
         self._token = token
+        self._is_local = token is None and is_loopback(host)
         self._open = UnderWay()
         self.metrics = Metrics(
             lambda: service.under_way.total,
@@ -119,11 +128,7 @@ class App:
         """Raises a `RequestError` if a request may not be answered."""
         if self.is_draining and route != "live":
             raise RequestError(503, "The server ends.", retry_after=5)
-        origin = request.headers.get("origin")
-        if origin is not None and (
-            urlsplit(origin).netloc != request.headers.get("host")
-        ):
-            raise RequestError(403, "Pages of other sites may not ask.")
+        check_origin(request.headers, self._is_local)
         if self._token is None or route in _OPEN:
             return
         given = request.headers.get("authorization", "")

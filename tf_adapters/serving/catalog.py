@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 import dataclasses
+import math
 import time
 from typing import Any
 
 from tf_adapters.common.errors import cut
 from tf_adapters.serving.request_error import RequestError
+
+# Seconds after which an adapter is loaded again that the network or the disk
+# did not give.
+RETRY_SECONDS = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,6 +27,8 @@ class Offer:
         facts: Dict that `Engine.load` returned, or `None` before the adapter
             was loaded.
         problem: Message that says why the adapter cannot be used, or `None`.
+        retry_at: Time, as from `time.monotonic`, from which the adapter is
+            loaded again although there was a problem.
     """
 
     name: str
@@ -29,11 +36,25 @@ class Offer:
     version: int
     facts: dict[str, Any] | None = None
     problem: str | None = None
+    retry_at: float = math.inf
 
     @property
     def key(self) -> str:
         """Name of this version of the adapter in the engine's bank."""
         return f"{self.name}@{self.version}"
+
+    def check(self) -> None:
+        """Raises a `RequestError` if the adapter cannot be used now.
+
+        Raises:
+            RequestError: With status 409, or 503 if the problem may pass.
+        """
+        left = self.retry_at - time.monotonic()
+        if self.problem is None or left <= 0:
+            return
+        if left == math.inf:
+            raise RequestError(409, self.problem)
+        raise RequestError(503, self.problem, retry_after=math.ceil(left))
 
 
 class Catalog:
@@ -80,8 +101,26 @@ class Catalog:
 
     def replace(self, offer: Offer, **changes: Any) -> None:
         """Changes attributes of an offer, unless it was replaced or removed."""
-        if self._offers.get(offer.name, offer).key == offer.key:
-            self.put(dataclasses.replace(offer, **changes))
+        now = self._offers.get(offer.name)
+        if now is not None and now.key == offer.key:
+            self.put(dataclasses.replace(now, **changes))
+
+    def fail(self, offer: Offer, error: RequestError) -> None:
+        """Records that an adapter could not be loaded.
+
+        Args:
+            offer: The adapter's offer.
+            error: With status 409, the adapter is refused until it is loaded by
+                a request. Otherwise, it is loaded again when it is asked for
+                after five seconds.
+        """
+        wait = math.inf if error.status == 409 else RETRY_SECONDS
+        self.replace(
+            offer,
+            facts=None,
+            problem=error.message,
+            retry_at=time.monotonic() + wait,
+        )
 
     def remove(self, name: str) -> Offer:
         """Removes the offer of a name, and returns it.

@@ -19,10 +19,12 @@ from typing import Any
 
 from tf_adapters.common.extras import needs_extra
 from tf_adapters.serving.batcher import Batcher
+from tf_adapters.serving.catalog import RETRY_SECONDS
 from tf_adapters.serving.messages import Ask
 from tf_adapters.serving.messages import Reply
 from tf_adapters.serving.replica import BATCHES
 from tf_adapters.serving.replica import EngineReplica
+from tf_adapters.serving.request_error import LoadError
 from tf_adapters.serving.request_error import RequestError
 
 with needs_extra("server", "The server"):
@@ -81,7 +83,7 @@ class Gateway:
             settings.at_first_use,
         )
         log = RequestLog(settings.log_file)
-        self._app = App(self.service, log, settings.token)
+        self._app = App(self.service, log, settings.token, settings.host)
         self._listener: Listener | None = None
         if settings.ray_address is None:
             self._listener = Listener(
@@ -116,7 +118,8 @@ class Gateway:
             lambda: self._engine.load.remote(key, source)
         )
         if isinstance(found, Reply):
-            raise RequestError(found.status, found.message)
+            wait = RETRY_SECONDS if found.status == 503 else None
+            raise LoadError(found.status, found.message, wait)
         return found
 
     async def load_first(self, sources: dict[str, str]) -> None:

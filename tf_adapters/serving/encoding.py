@@ -50,6 +50,27 @@ def encode(
     return [found[place] for place in range(len(questions))]
 
 
+def encode_each(
+    questions: Sequence[Question], packer_of: Callable[[int], Any]
+) -> list[Examples | Exception]:
+    """Returns the `Examples` of each question, or the error that it causes.
+
+    Args:
+        questions: See `encode`.
+        packer_of: See `encode`.
+    """
+    try:
+        return [*encode(questions, packer_of)]
+    except Exception as error:
+        if len(questions) == 1:
+            return [error]
+    return [
+        found
+        for question in questions
+        for found in encode_each([question], packer_of)
+    ]
+
+
 def _encode_texts(questions: Sequence[Question], packer: Any) -> list[Examples]:
     """Tokenizes questions with the same number of text fields."""
     number = len(questions[0].reading.fields)

@@ -3,39 +3,35 @@
 from __future__ import annotations
 
 import functools
-import itertools
-import logging
-import threading
 import time
 from typing import TYPE_CHECKING
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from tf_adapters.common.errors import UserError
 from tf_adapters.serving.adapter_bank import AdapterBank
+from tf_adapters.serving.bank_graph import BankGraph
 from tf_adapters.serving.encoding import Question
-from tf_adapters.serving.encoding import encode
+from tf_adapters.serving.encoding import encode_each
+from tf_adapters.serving.failures import answering_failed
+from tf_adapters.serving.failures import loading_failed
 from tf_adapters.serving.fast_packer import Packers
 from tf_adapters.serving.messages import Ask
 from tf_adapters.serving.messages import Reply
-from tf_adapters.serving.request_error import RequestError
 from tf_adapters.serving.steps import padded_features
 from tf_adapters.serving.steps import plan_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
     from collections.abc import Sequence
 
     from tf_adapters.data.examples import Examples
     from tf_adapters.encoders.encoder import Encoder
-    from tf_adapters.models.bank_model import BankModel
 
-_LOGGER = logging.getLogger(__name__)
 # Number of adapters of each kind for which there is room in the bank's
 # variables from the start. With more, the variables are doubled.
 _SPARE = 16
+_LATE = Reply(status=504, message="The request took too long.")
 
 
 class Engine:
@@ -56,7 +52,7 @@ class Engine:
         self.adapters = AdapterBank(encoder, capacity)
         packers = Packers(tokenizer, encoder.takes_segments)
         self._packer = functools.lru_cache(packers.make)
-        self._graphs = _Graphs()
+        self._graph = BankGraph()
 
     def load(self, key: str, source: str) -> dict[str, Any]:
         """Loads an adapter; see `AdapterBank.load`."""
@@ -77,7 +73,7 @@ class Engine:
             names = self.adapters.bank.feature_shapes()
             one = dict.fromkeys(names, np.ones((1, 1), "int32"))
             absent = np.array([-1], "int32")  # No adapter has this id.
-            self._graphs.of(self.adapters.bank)({**one, "adapter_ids": absent})
+            self._graph.of(self.adapters.bank)({**one, "adapter_ids": absent})
 
     def forget(self, key: str) -> None:
         """Removes an adapter; see `AdapterBank.forget`."""
@@ -100,106 +96,93 @@ class Engine:
 
     def _answer_part(self, asks: Sequence[Ask]) -> list[Reply]:
         """Answers requests for at most as many adapters as the bank holds."""
-        replies: dict[int, Reply] = {}
-        questions: dict[int, Question] = {}
-        for place, ask in enumerate(asks):
-            asked = self._question(ask)
-            if isinstance(asked, Reply):
-                replies[place] = asked
+        asked = {i: self._question(ask) for i, ask in enumerate(asks)}
+        replies = {i: a for i, a in asked.items() if isinstance(a, Reply)}
+        questions = {i: a for i, a in asked.items() if isinstance(a, Question)}
+        encoded: dict[int, Examples] = {}
+        found = encode_each([*questions.values()], self._packer)
+        for i, examples in zip(questions, found, strict=True):
+            if isinstance(examples, Exception):
+                replies[i] = answering_failed(examples)
             else:
-                questions[place] = asked
-        members = list(questions.values())
-        encoded = encode(members, self._packer)
-        outputs = self._outputs([asks[place] for place in questions], encoded)
-        for place, question, of, rows in zip(
-            questions, members, encoded, outputs, strict=True
-        ):
-            replies[place] = _decoded(question, of, rows)
-        return [replies[place] for place in range(len(asks))]
+                encoded[i] = examples
+        for i, outputs in self._outputs(asks, encoded).items():
+            if isinstance(outputs, Reply):
+                replies[i] = outputs
+            else:
+                replies[i] = _decoded(questions[i], encoded[i], outputs)
+        return [replies[i] for i in range(len(asks))]
 
     def _question(self, ask: Ask) -> Question | Reply:
         """Returns the rows of a request, or a reply that refuses it."""
         if time.time() > ask.deadline:
-            return Reply(status=504, message="The request took too long.")
+            return _LATE
         try:
             self.load(ask.key, ask.source)
-        except (UserError, RequestError) as error:
-            return Reply(status=409, message=str(error), is_damaged=True)
         except Exception as error:
-            _LOGGER.exception("Loading failed.")
-            message = f"The adapter cannot be loaded: {type(error).__name__}"
-            return Reply(status=409, message=message, is_damaged=True)
+            return loading_failed(error)
         try:
             reading = self.adapters.reading(ask.key)
             return Question(reading, reading.rows(ask.instances))
-        except UserError as error:
-            return Reply(status=400, message=str(error))
+        except Exception as error:
+            return answering_failed(error)
 
     def _outputs(
-        self, asks: Sequence[Ask], encoded: Sequence[Examples]
-    ) -> list[list[np.ndarray]]:
-        """Returns the outputs of the bank for each example of each request."""
-        outputs = [[np.empty(0)] * len(of) for of in encoded]
-        places = [
-            (i, j) for i, of in enumerate(encoded) for j in range(len(of))
-        ]
-        lengths = list(
-            itertools.chain.from_iterable(of.lengths.tolist() for of in encoded)
-        )
-        sources = {ask.key: ask.source for ask in asks}
-        for step in plan_steps(lengths, self.max_tokens):
-            chosen = [places[index] for index in step]
-            features = padded_features((encoded[i], j) for i, j in chosen)
-            keys = [asks[i].key for i, _ in chosen]
-            for (i, j), row in zip(
-                chosen, self._compute(keys, sources, features), strict=True
-            ):
-                outputs[i][j] = row
-        return outputs
+        self, asks: Sequence[Ask], encoded: Mapping[int, Examples]
+    ) -> dict[int, list[np.ndarray] | Reply]:
+        """Returns the outputs of the bank for each example of each request.
 
-    def _compute(
+        Args:
+            asks: List of requests.
+            encoded: Dict from the index of a request to its examples.
+
+        Returns:
+            Dict from the index of a request to its outputs, or to a reply if
+            it failed or its deadline has passed.
+        """
+        outputs = {i: [np.empty(0)] * len(of) for i, of in encoded.items()}
+        failed: dict[int, Reply] = {}
+        places = [(i, j) for i, of in encoded.items() for j in range(len(of))]
+        lengths = [int(n) for of in encoded.values() for n in of.lengths]
+        for step in plan_steps(lengths, self.max_tokens):
+            now = time.time()
+            failed |= {i: _LATE for i in encoded if now > asks[i].deadline}
+            chosen = [places[k] for k in step if places[k][0] not in failed]
+            if not chosen:
+                continue
+            try:
+                rows = self._computed(asks, encoded, chosen)
+            except Exception as error:
+                reply = answering_failed(error)
+                failed |= dict.fromkeys((i for i, _ in chosen), reply)
+                continue
+            for (i, j), row in zip(chosen, rows, strict=True):
+                outputs[i][j] = row
+        return {**outputs, **failed}
+
+    def _computed(
         self,
-        keys: Sequence[str],
-        sources: dict[str, str],
-        features: dict[str, np.ndarray],
+        asks: Sequence[Ask],
+        encoded: Mapping[int, Examples],
+        chosen: Sequence[tuple[int, int]],
     ) -> list[np.ndarray]:
-        """Returns the outputs of a batch, an array for each example."""
+        """Returns the outputs of examples, an array for each.
+
+        Args:
+            asks: List of requests.
+            encoded: Dict from the index of a request to its examples.
+            chosen: For each example, the indices of its request and of itself.
+        """
+        features = padded_features((encoded[i], j) for i, j in chosen)
+        keys = [asks[i].key for i, _ in chosen]
+        sources = {asks[i].key: asks[i].source for i, _ in chosen}
         with self.adapters.using(keys, sources) as used:
             # The graph is chosen after the adapters: the bank's variables may
             # have been replaced to load one.
-            graph = self._graphs.of(self.adapters.bank)
+            graph = self._graph.of(self.adapters.bank)
             return used.split(
                 graph({**features, "adapter_ids": used.adapter_ids})
             )
-
-
-class _Graphs:
-    """Makes the graph of a bank, once for each generation of its variables."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._generation = -1
-        self._graph: Callable[..., Any] | None = None
-
-    def of(self, bank: BankModel) -> Callable[..., Any]:
-        """Returns a function that maps features to the bank's outputs."""
-        with self._lock:
-            generation = bank.generation
-            if self._graph is None or generation != self._generation:
-                self._graph, self._generation = _graph_of(bank), generation
-            return self._graph
-
-
-def _graph_of(bank: BankModel) -> Callable[..., Any]:
-    shapes = {
-        name: tf.TensorSpec(shape, tf.int32, name)
-        for name, shape in bank.feature_shapes().items()
-    }
-    return tf.function(
-        lambda features: bank(features, training=False),
-        input_signature=[shapes],
-        autograph=False,
-    )
 
 
 def _decoded(
@@ -209,5 +192,8 @@ def _decoded(
         return Reply(
             status=500, message="The adapter's outputs are not finite numbers."
         )
-    answers = question.reading.head.decode(outputs, encoded.source)
+    try:
+        answers = question.reading.head.decode(outputs, encoded.source)
+    except Exception as error:
+        return answering_failed(error)
     return Reply(answers, tokens=int(encoded.lengths.sum()))

@@ -22,6 +22,29 @@ _IDLE_SECONDS = 10
 _LAST_SECONDS = 2
 
 
+def bound_socket(host: str, port: int) -> socket.socket:
+    """Returns a socket that is bound to an address of IPv4 or IPv6.
+
+    Args:
+        host: See `Listener`.
+        port: See `Listener`.
+
+    Raises:
+        OSError: If the port is not free.
+        OverflowError: If the port is not a number that a port can have.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family)
+    # A gateway that replaces a killed one gets its port at once.
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except (OSError, OverflowError):
+        bound.close()
+        raise
+    return bound
+
+
 class Listener:
     """Answers HTTP requests to a port with an application.
 
@@ -57,11 +80,7 @@ class Listener:
         """
         if self._tasks:
             return
-        family = socket.AF_INET6 if ":" in self._address[0] else socket.AF_INET
-        listening = socket.socket(family)
-        # A gateway that replaces a killed one gets its port at once.
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(self._address)
+        listening = bound_socket(*self._address)
         self._tasks = [
             asyncio.create_task(self._server.serve([listening])),
             asyncio.create_task(self._close_idle()),

@@ -55,7 +55,11 @@ class EngineClient(Protocol):
         ...
 
     async def load(self, key: str, source: str) -> dict[str, Any]:
-        """Loads an adapter; see `Engine.load`."""
+        """Loads an adapter; see `Engine.load`.
+
+        Raises:
+            LoadError: If the adapter cannot be loaded.
+        """
         ...
 
     async def load_first(self, sources: dict[str, str]) -> None:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters import heads
+from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.text import columns
 from tf_adapters.text import rows as text_rows
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 # The length of `TextModel`, which an adapter of another library was not trained
 # with either.
 _MAX_LENGTH = 128
+# Two texts need three special tokens, and at least one token each.
+_SHORTEST = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,21 +82,46 @@ def _words(text: Any) -> Any:
 
 
 def reading_of(
-    head: heads.Head, folder: Path, details: dict[str, Any], longest: int | None
+    head: heads.Head | None,
+    folder: Path,
+    details: dict[str, Any],
+    longest: int | None,
 ) -> Reading:
     """Returns how the adapter in a folder reads texts.
 
     Args:
-        head: The adapter's head.
+        head: The adapter's head, or `None` if it has none.
         folder: Path of the adapter's folder. If it belongs to a run, the run's
             configuration names the text fields.
         details: The `details` in `adapter_config.json`, or an empty dict.
         longest: Maximum number of tokens of the encoder, or `None`.
+
+    Raises:
+        AdapterError: If there is no head, or `details` has wrong values.
     """
-    fields = stored_fields(folder, details)
+    if head is None:
+        raise AdapterError(f"{folder} has no head, so it cannot answer.")
     length = details.get("max_length") or _MAX_LENGTH
+    _check_details(folder, details.get("text_fields") or [], length)
+    fields = stored_fields(folder, details)
     return Reading(
         head,
         fields or columns.usual_fields(head),
         min(length, longest or length),
     )
+
+
+def _check_details(folder: Path, fields: Any, length: Any) -> None:
+    if not isinstance(fields, list | tuple) or not all(
+        isinstance(field, str) for field in fields
+    ):
+        raise AdapterError(
+            f"In `adapter_config.json` of {folder}, `text_fields` must be a "
+            f"list of strings. Received: {shown(fields)}"
+        )
+    # `True` is an integer, too.
+    if type(length) is not int or length < _SHORTEST:
+        raise AdapterError(
+            f"In `adapter_config.json` of {folder}, `max_length` must be an "
+            f"integer of at least {_SHORTEST}. Received: {shown(length)}"
+        )

@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent import futures
-import logging
 from typing import TYPE_CHECKING
 from typing import Any
 
-from tf_adapters.common.errors import UserError
+from tf_adapters.serving.failures import loading_failed
 from tf_adapters.serving.messages import Ask
 from tf_adapters.serving.messages import Reply
-from tf_adapters.serving.request_error import RequestError
 
 if TYPE_CHECKING:
     from tf_adapters.serving.settings import Settings
 
-_LOGGER = logging.getLogger(__name__)
 # Number of batches that a replica has at a time: while one of them is computed,
 # the texts of the next are tokenized.
 BATCHES = 4
@@ -59,12 +56,8 @@ class EngineReplica:
             return await loop.run_in_executor(
                 self._loading_threads, self._engine.load, key, source
             )
-        except (UserError, RequestError) as error:
-            return Reply(status=409, message=str(error))
         except Exception as error:
-            _LOGGER.exception("Loading failed.")
-            message = f"The adapter cannot be loaded: {type(error).__name__}"
-            return Reply(status=409, message=message)
+            return loading_failed(error)
 
     async def load_first(self, sources: dict[str, str]) -> None:
         """Loads many adapters at once; see `Engine.load_first`."""

@@ -24,3 +24,11 @@ class RequestError(Exception):
 
     def __str__(self) -> str:
         return self.message
+
+
+class LoadError(RequestError):
+    """Raised if an adapter cannot be loaded.
+
+    The status is 409 if the adapter cannot be used, or 503 if the network or
+    the disk failed.
+    """

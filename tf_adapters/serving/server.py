@@ -26,6 +26,7 @@ with needs_extra("server", "The server"):
     from ray import serve
 
     from tf_adapters.serving import deployment
+    from tf_adapters.serving.listener import bound_socket
 
 _NAME = "tf_adapters"
 # Bytes of memory that Ray reserves for large messages.
@@ -60,13 +61,19 @@ def running(settings: Settings, sources: dict[str, str]) -> Iterator[Any]:
         try:
             yield gateway
         finally:
-            gateway.drain.remote(settings.grace).result()
+            _drain(gateway, settings.grace)
     finally:
         if settings.ray_address is None:
             serve.shutdown()
             ray.shutdown()
         else:
             serve.delete(_NAME)
+
+
+def _drain(gateway: Any, seconds: float) -> None:
+    """Waits for the accepted requests, which are lost if the gateway died."""
+    with contextlib.suppress(ray.exceptions.RayActorError):
+        gateway.drain.remote(seconds).result()
 
 
 def _start(settings: Settings) -> None:
@@ -107,9 +114,7 @@ def wait_for_end() -> None:
 
 def _check_port(host: str, port: int) -> None:
     try:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, port))
+        bound_socket(host, port).close()
     except (OSError, OverflowError) as error:
         raise ConfigError(
             f"Cannot listen on port {port} of {host}: {error}. Give another "

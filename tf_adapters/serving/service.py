@@ -9,7 +9,6 @@ import contextlib
 import time
 from typing import Any
 
-from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.serving import sources
 from tf_adapters.serving.catalog import Catalog
@@ -19,6 +18,7 @@ from tf_adapters.serving.limits import estimated_tokens
 from tf_adapters.serving.messages import Ask
 from tf_adapters.serving.messages import EngineClient
 from tf_adapters.serving.messages import Reply
+from tf_adapters.serving.request_error import LoadError
 from tf_adapters.serving.request_error import RequestError
 from tf_adapters.serving.under_way import UnderWay
 
@@ -97,15 +97,14 @@ class Service:
             RequestError: If the request is refused or fails.
         """
         offer = self.offer(name)
-        if offer.problem:
-            raise RequestError(409, offer.problem)
+        offer.check()
         self.limits.check_instances(instances)
         if self.under_way.total >= self.limits.waiting:
             raise RequestError(429, "Too many requests wait.", retry_after=1)
         async with self.under_way.counting(offer.key):
             reply = await self._reply(offer, instances, seconds)
         if reply.is_damaged:
-            self.catalog.replace(offer, problem=reply.message)
+            self.catalog.fail(offer, LoadError(reply.status, reply.message))
         if reply.status != 200:
             wait = 1 if reply.status in (429, 503) else None
             raise RequestError(reply.status, reply.message, wait)
@@ -150,16 +149,9 @@ class Service:
         if not self._at_first_use or now - self._looked < _LOOK_AGAIN:
             return
         self._looked = now
-        for name, source in self._found().items():
+        for name, source in sources.present_adapters(self._places).items():
             if not (self.catalog.find(name) or name in self._unloaded):
                 self.catalog.put(self.catalog.new_offer(name, source))
-
-    def _found(self) -> dict[str, str]:
-        """Returns the adapters that are in the folders now."""
-        try:
-            return sources.find_adapters(self._places)
-        except (ConfigError, OSError):
-            return {}
 
     async def facts(self, name: str) -> tuple[Offer, dict[str, Any]]:
         """Returns an adapter and the dict that describes it.
@@ -168,29 +160,28 @@ class Service:
 
         Raises:
             RequestError: With status 404 if there is no adapter of this name,
-                or 409 if it cannot be used.
+                409 if it cannot be used, or 503 if it cannot be read now.
         """
         offer = self.offer(name)
         return offer, await self._facts(offer)
 
     async def _facts(self, offer: Offer) -> dict[str, Any]:
-        if offer.problem:
-            raise RequestError(409, offer.problem)
+        offer.check()
         if offer.facts is None:
             try:
                 facts = await self.engine.load(offer.key, offer.source)
-            except RequestError as error:
-                if error.status == 409:
-                    self.catalog.replace(offer, problem=error.message)
+            except LoadError as error:
+                self.catalog.fail(offer, error)
                 raise
-            self.catalog.replace(offer, facts=facts)
+            self.catalog.replace(offer, facts=facts, problem=None)
             return facts
         return offer.facts
 
     async def load(self, name: str, source: str | None = None) -> Offer:
         """Loads an adapter, or its present files if it was loaded before.
 
-        If it cannot be loaded, an adapter of this name stays as it was.
+        If it cannot be loaded, an adapter of this name stays as it was. Of
+        several loads at the same time, the last that began wins.
 
         Args:
             name: Name of the adapter.
@@ -198,15 +189,19 @@ class Service:
                 name was, or is in the server's folders.
 
         Returns:
-            The adapter's new offer.
+            The adapter's new offer, or that of a load that began later.
 
         Raises:
-            RequestError: If the source is not allowed (403), there is none
-                (404), or the adapter cannot be used (409).
+            RequestError: If the source is malformed (400) or not allowed (403),
+                there is none (404), or the adapter cannot be used (409) or read
+                (503).
         """
         offer = self.catalog.new_offer(name, self._source(name, source))
         facts = await self.engine.load(offer.key, offer.source)
         before = self.catalog.find(name)
+        if before is not None and before.version > offer.version:
+            await self._retire(offer)
+            return before
         self._unloaded.discard(name)
         self.catalog.put(offer)
         self.catalog.replace(offer, facts=facts)
@@ -216,17 +211,12 @@ class Service:
 
     def _source(self, name: str, source: str | None) -> str:
         if source is not None:
-            if not sources.is_allowed(source, self._allowed):
-                raise RequestError(
-                    403,
-                    f"This server does not load adapters from {cut(source)}. "
-                    "--allow_sources lists what it may load.",
-                )
+            sources.check_allowed(source, self._allowed)
             return source
         known = self.catalog.find(name)
         if known is not None:
             return known.source
-        found = self._found().get(name)
+        found = sources.present_adapters(self._places).get(name)
         if found is None:
             raise RequestError(
                 404,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 import os
@@ -12,9 +13,12 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.interop import formats
 from tf_adapters.interop import hub_address
+from tf_adapters.serving.request_error import RequestError
 
 # A study's folder holds folders of tasks, which hold runs.
 _LEVELS = 3
+# Maximum number of characters of a path, as of Linux.
+_LONGEST = 4_096
 
 
 def find_adapters(places: Iterable[str]) -> dict[str, str]:
@@ -38,6 +42,14 @@ def find_adapters(places: Iterable[str]) -> dict[str, str]:
                     f"{cut(found[name])} and {cut(source)}. Rename a folder."
                 )
     return found
+
+
+def present_adapters(places: Iterable[str]) -> dict[str, str]:
+    """Returns `find_adapters`, or an empty dict if a place cannot be read."""
+    try:
+        return find_adapters(places)
+    except (ConfigError, OSError):
+        return {}
 
 
 def _adapters_at(place: str) -> Iterator[tuple[str, str]]:
@@ -79,11 +91,39 @@ def holds_adapter(folder: Path) -> bool:
     )
 
 
-def is_allowed(source: str, allowed: Iterable[str]) -> bool:
-    """Returns whether a client may have an adapter loaded from a source.
+def check_allowed(source: str, allowed: Collection[str]) -> None:
+    """Raises a `RequestError` if a client may not name a source.
 
     Args:
         source: Path or `hf://` address.
+        allowed: See `is_allowed`.
+
+    Raises:
+        RequestError: With status 400 if the source cannot be a path, or 403.
+    """
+    if len(source) > _LONGEST or "\0" in source or not _is_unicode(source):
+        raise RequestError(
+            400,
+            f"`source` must be a path or an address of at most {_LONGEST:,} "
+            "characters, without NUL and half characters.",
+        )
+    if not is_allowed(source, allowed):
+        raise RequestError(
+            403,
+            f"This server does not load adapters from {cut(source)}. "
+            "--allow_sources lists what it may load.",
+        )
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def is_allowed(source: str, allowed: Collection[str]) -> bool:
+    """Returns whether a client may have an adapter loaded from a source.
+
+    Args:
+        source: Path or `hf://` address, see `check_allowed`.
         allowed: Folders, and beginnings of `hf://` addresses. A folder allows
             what is inside it, after links are followed. An address ends where
             a name ends.
@@ -94,8 +134,9 @@ def is_allowed(source: str, allowed: Iterable[str]) -> bool:
             source == start or source.startswith((f"{start}/", f"{start}@"))
             for start in starts
         )
-    path = Path(source).resolve()
-    folders = (Path(a).resolve() for a in allowed if "://" not in a)
-    return "://" not in source and any(
-        path.is_relative_to(folder) for folder in folders
-    )
+    folders = [a for a in allowed if "://" not in a]
+    if not folders or "://" in source:
+        return False
+    # Unlike `Path.resolve`, this does not fail for links in a circle.
+    path = Path(os.path.realpath(source))
+    return any(path.is_relative_to(os.path.realpath(a)) for a in folders)

@@ -1,0 +1,118 @@
+"""The adapters in the server's memory, without its forward pass."""
+
+import concurrent.futures
+import errno
+import shutil
+
+import pytest
+
+from tests.serving import served
+from tests.stored import change_config
+import tf_adapters
+from tf_adapters import heads
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.interop.hub import HubError
+from tf_adapters.serving.adapter_bank import AdapterBank
+from tf_adapters.serving.failures import loading_failed
+from tf_adapters.serving.reading import reading_of
+
+pytestmark = pytest.mark.integration
+
+_NAMES = ("films", "stars")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return served.write_adapters(tmp_path_factory.mktemp("runs"), _NAMES)
+
+
+def _bank(capacity):
+    encoder, _ = tf_adapters.load_encoder(served.ENCODER)
+    return AdapterBank(encoder, capacity)
+
+
+def _set(folder, **details):
+    def change(config):
+        config["details"].update(details)
+
+    change_config(folder / "adapter", change)
+
+
+def test_an_adapter_that_was_removed_is_read_again(folder, tmp_path):
+    changed = tmp_path / "films"
+    shutil.copytree(folder / "films", changed)
+    bank = _bank(capacity=1)
+    bank.load("changed", str(changed))
+    bank.load("stars", str(folder / "stars"))
+    _set(changed, max_length=9)
+    change_config(
+        changed / "adapter", lambda config: config["head"]["labels"].reverse()
+    )
+    assert bank.load("changed", str(changed))["labels"] == ["good", "bad"]
+    assert bank.reading("changed").head.labels == ("good", "bad")
+    assert bank.reading("changed").max_length == 9
+
+
+def test_a_load_that_fails_removes_nobody(folder, tmp_path):
+    shutil.copytree(folder / "films", tmp_path / "films")
+    _set(tmp_path / "films", max_length=2)
+    bank = _bank(capacity=2)
+    for name in _NAMES:
+        bank.load(name, str(folder / name))
+    for _ in range(2):
+        with pytest.raises(AdapterError, match="`max_length`"):
+            bank.load("bad", str(tmp_path / "films"))
+    assert bank.bank.names == list(_NAMES)
+
+
+def test_adapters_of_a_batch_stay_while_others_load(folder, monkeypatch):
+    bank = _bank(capacity=1)
+    sources = {name: str(folder / name) for name in _NAMES}
+    bank.load("films", sources["films"])
+    using = bank.bank.using
+
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+
+        def disturbed(keys):
+            if len(keys) == 2:  # Just before a batch gets its adapters.
+                load = threads.submit(bank.load, "stars", sources["stars"])
+                concurrent.futures.wait([load], timeout=0.5)
+            return using(keys)
+
+        monkeypatch.setattr(bank.bank, "using", disturbed)
+        with bank.using(["films"] * 2, sources) as used:
+            assert [member.name for member in used.members] == ["films"] * 2
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        *({"max_length": n} for n in (1, 3, -5, 2.5, True, "x")),
+        *({"text_fields": names} for names in ("abc", ["a", 1], [["x"]], 5)),
+    ],
+)
+def test_wrong_details_are_refused(tmp_path, details):
+    head = heads.Classification(("bad", "good"))
+    (name,) = details
+    with pytest.raises(AdapterError, match=f"`{name}`.*Received"):
+        reading_of(head, tmp_path, details, longest=None)
+
+
+def _error(number):
+    error = AdapterError("a.json cannot be read.")
+    error.__cause__ = OSError(number, "an error")
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (_error(errno.EIO), 503),
+        (_error(errno.ENOENT), 409),
+        (HubError("It does not answer."), 503),
+        (AdapterError("The shape is wrong."), 409),
+        (TypeError("an error"), 409),
+    ],
+)
+def test_errors_of_disk_and_network_may_pass(error, status):
+    assert loading_failed(error).status == status

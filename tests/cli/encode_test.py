@@ -82,6 +82,9 @@ def test_any_run_encodes(folder, tmp_path):
     assert subcommands.run("encode", run, *flags) == 0
     vectors = np.load(output)
     assert vectors.shape[0] == 4 and np.ptp(vectors, axis=0).max() > 0.01
+    flags = (f"--input={folder}/pairs.csv", f"--output={output}")
+    assert subcommands.run("encode", run, *flags, "--column=score") == 0
+    assert np.load(output).shape[0] == 24
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ import pytest
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import resolve
+from tf_adapters.launch import table_search
+from tf_adapters.launch import table_settings
 from tf_adapters.launch import trial_settings
 
 DATA = {"data": {"file": "x.csv"}}
@@ -73,3 +75,23 @@ def test_a_named_method_is_the_only_one():
         trial_settings.make_space([{"method": "lora"}], ["lora"])
     with pytest.raises(ConfigError, match="Did you mean `lora`"):
         trial_settings.make_space([DATA], ["loro"])
+    with pytest.raises(ConfigError, match=r'such as \["lora"\].*\'lora\''):
+        trial_settings.make_space([DATA], "lora")
+
+
+def test_a_search_has_trials():
+    with pytest.raises(ConfigError, match="whole number from 1.*Received: 0"):
+        table_search.tune({}, trials=0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "head", "expected"),
+    [
+        ({}, None, "classification"),
+        ({"data.head": "regression"}, None, "regression"),
+        ({"data": 5}, "sentence_ranking", "sentence_ranking"),
+    ],
+)
+def test_the_head_of_settings(settings, head, expected):
+    layers = table_settings.layers_of_arguments(settings, "lora", head=head)
+    assert table_settings.head_of(layers) == expected

@@ -81,8 +81,11 @@ def _task(task: Task, options: Any) -> Task:
         column = "text"
     if column is None or task.list_field:
         return task
-    fields = {"text_fields": (column,), "aliases": {}, "id_field": ""}
-    return dataclasses.replace(task, **fields)
+    # Labels are not read, so any column may be encoded, theirs too.
+    label = "" if column == task.label_field else task.label_field
+    return dataclasses.replace(
+        task, text_fields=(column,), aliases={}, id_field="", label_field=label
+    )
 
 
 def _vectors(

@@ -71,7 +71,8 @@ def check_input(options: Any) -> None:
         options: See `main.run_command`.
 
     Raises:
-        ConfigError: If an option is missing, or if two options conflict.
+        ConfigError: If an option is missing, two options conflict, or the
+            output is a folder or the input.
         DataError: If the input file does not exist. Checking this here saves
             the seconds that it takes to import libraries that read the file.
     """
@@ -85,6 +86,22 @@ def check_input(options: Any) -> None:
             raise DataError(
                 f"Cannot read {cut(path)}: {os.strerror(errno.ENOENT)}."
             )
+    if options.output:
+        _check_output(options.input, options.output)
+
+
+def _check_output(given: str | None, output: str) -> None:
+    if os.path.isdir(output):
+        raise ConfigError(
+            f"--output={cut(output)} is a folder. Give the name of a file."
+        )
+    if not given or not os.path.exists(output) or given == "-":
+        return
+    if os.path.samefile(given, output):
+        raise ConfigError(
+            f"--input and --output are the same file, {cut(output)}, whose "
+            "rows would be replaced. Give --output another name."
+        )
 
 
 def _check_predict(options: Any) -> None:

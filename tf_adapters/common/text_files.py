@@ -127,6 +127,21 @@ def hash_of_json(value: Any) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
+def check_unicode(text: str) -> None:
+    r"""Raises a `UserError` if a string has half of a surrogate pair.
+
+    Python's strings can hold one, such as `"\ud800"`, but tokenizers and files
+    do not.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UserError(
+            f"not Unicode text: {_half(error)}. Remove it: "
+            '`text.encode("utf-8", "ignore").decode()`'
+        ) from error
+
+
 def _half(error: UnicodeEncodeError) -> str:
     """Describes the half of a surrogate pair that could not be encoded."""
     return f"{ascii(error.object[error.start])} is half a character"

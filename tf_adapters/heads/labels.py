@@ -23,15 +23,19 @@ def class_names(labels: Any, head: str) -> tuple[str, ...]:
     """Checks class names and returns them as a tuple, in the order of ids.
 
     Args:
-        labels: Iterable of names. Other values raise an error.
+        labels: Iterable of names, not a set. Other values raise an error.
         head: Name of the head's class, for the message.
 
     Raises:
         UserError: If there are fewer than two names, a name is not a non-empty
-            string, or two names are the same.
+            string, two names are the same, or the names are a set, which has no
+            order.
     """
     # A string is an iterable of letters, which is never intended.
-    is_list = isinstance(labels, Iterable) and not isinstance(labels, str)
+    # The order of a set differs from process to process.
+    is_list = isinstance(labels, Iterable) and not isinstance(
+        labels, str | set | frozenset
+    )
     names = tuple(labels) if is_list else ()
     problem = _problem(names) if is_list else shown(labels)
     if problem:

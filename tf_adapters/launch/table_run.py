@@ -62,12 +62,14 @@ def train(
             such as `methods.LoRA(rank=4)`. Defaults to `"pfeiffer"`.
         encoder: Name, folder or address of an encoder (see `load_encoder`).
             Defaults to `"minilm"`.
-        head: `"classification"` (default) if the labels are classes, or
-            `"regression"` if they are numbers.
+        head: `"classification"` (default) if the labels are classes,
+            `"regression"` if they are numbers, or another head that `--head`
+            lists. Without labels, `"sentence_ranking"` trains on pairs.
         validation: Table to validate on, in any format that `data` supports.
             Default: `None`, which holds out training rows.
-        test: Table to test on, in any format that `data` supports. Default:
-            `None`, which evaluates no test split.
+        test: Table to test on, in any format that `data` supports. Rows
+            without a label are not tested on. Default: `None`, which evaluates
+            no test split.
         model_dir: Path of the run folder. Defaults to
             `runs/<table>_<method>_<seed>`. A table in memory is named `table`.
         epochs: Number of passes over the training rows.
@@ -116,7 +118,8 @@ def train(
         max_length=max_length,
     )
     given = {"data": data, "validation": validation, "test": test}
-    with tables.as_files(given, text, label) as source:
+    head = table_settings.head_of(layers)
+    with tables.as_files(given, text, label, head) as source:
         return _train(layers, source, model_dir, overwrite)
 
 

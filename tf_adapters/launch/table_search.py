@@ -7,6 +7,8 @@ import os
 from typing import TYPE_CHECKING
 from typing import Any
 
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import shown
 from tf_adapters.launch import table_settings
 from tf_adapters.launch import tables
 from tf_adapters.launch import trial_settings
@@ -68,8 +70,8 @@ def tune(
         `TextModel` of the best trial. `model.run_folder` is its run folder.
 
     Raises:
-        UserError: See `train`. Also if Optuna is not installed, `model_dir`
-            holds another search, or all trials failed.
+        UserError: See `train`. Also if `trials` is less than 1, Optuna is not
+            installed, `model_dir` holds another search, or all trials failed.
 
     Examples:
         >>> rows = [
@@ -83,6 +85,11 @@ def tune(
         >>> model.run_folder.parts[-2:]
         ('trials', '001')
     """
+    if not isinstance(trials, int) or trials < 1:
+        raise ConfigError(
+            "`trials` must be a whole number from 1, the number of runs. "
+            f"Received: {shown(trials)}"
+        )
     layers = table_settings.layers_of_arguments(
         settings,
         method=None,
@@ -94,8 +101,9 @@ def tune(
         max_length=max_length,
     )
     given = {"data": data, "validation": validation}
+    head = table_settings.head_of(layers)
     with (
-        tables.as_files(given, text, label) as source,
+        tables.as_files(given, text, label, head) as source,
         errors_in_python(source.names),
     ):
         best = tuning.search_settings(

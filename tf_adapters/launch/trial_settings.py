@@ -9,6 +9,7 @@ from typing import Any
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
 from tf_adapters.text import defaults
@@ -144,9 +145,14 @@ def make_space(
             `METHODS` if `layers` name no method.
 
     Raises:
-        ConfigError: If a method is unknown, or if both `layers` and `methods`
-            name methods.
+        ConfigError: If a method is unknown, `methods` is a string, or both
+            `layers` and `methods` name methods.
     """
+    if isinstance(methods, str):
+        raise ConfigError(
+            f'`methods` must be a list of names, such as ["lora"]. Received: '
+            f"{shown(methods)}"
+        )
     layers = [presets.with_method_as_dict(layer) for layer in layers]
     named = [layer["method"]["name"] for layer in layers if _names(layer)]
     if named and methods:

@@ -1,7 +1,7 @@
 """Converts a user's texts and labels to columns.
 
 Users may pass lists, arrays, pairs, tables of pandas and `datasets`, and lists
-of dicts. Only this file reads these forms.
+of dicts. Only this file and `table_reading` read these forms.
 """
 
 from collections.abc import Callable
@@ -17,6 +17,9 @@ from tf_adapters import heads
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.tasks.output_kinds import KINDS
+from tf_adapters.text.table_reading import as_array
+from tf_adapters.text.table_reading import listed
+from tf_adapters.text.table_reading import read_table
 
 # Default name of the label column. The other constants are default names of
 # text columns.
@@ -51,24 +54,47 @@ def columns_of(
         UserError: If `rows_of` does not support the texts, a column is missing,
             or the number of labels differs from the number of texts.
     """
-    table = _table(texts)
+    table = read_table(texts)
+    if labels is None and isinstance(texts, Mapping):
+        labels = texts.get(LABEL if label is None else label)
     if table is None:
         fields, named = _from_sequence(texts, head)
     else:
         fields, named = _from_table(*table, labels, head, text, label)
     if labels is not None:
-        named[LABEL] = _listed(labels)
+        named[LABEL] = listed(_class_lists(as_array(labels), head))
     _check_lengths(named)
     return fields, named
 
 
-def table_columns(texts: Any) -> dict[str, list[Any]] | None:
-    """Returns the columns as a dict of lists, or `None` if not a table."""
-    table = _table(texts)
-    if table is None:
-        return None
-    names, column = table
-    return {name: column(name) for name in names}
+def _class_lists(labels: Any, head: heads.Head) -> Any:
+    """Converts an array with a 0 or 1 for each class to lists of class names.
+
+    Other labels, and labels of heads with one class per text, are returned
+    unchanged.
+    """
+    is_hot = (
+        KINDS[heads.name_of(head)].label == "classes"
+        and isinstance(labels, np.ndarray)
+        and labels.shape[1:] == (len(head.labels),)
+        and labels.dtype.kind in "biuf"
+        and np.isin(labels, (0, 1)).all()
+    )
+    if not is_hot:
+        return labels
+    return [[head.labels[i] for i in np.flatnonzero(row)] for row in labels]
+
+
+def names_of(text: str | int | Iterable[Any]) -> tuple[str, ...]:
+    """Returns the names of text columns as a tuple of strings.
+
+    Args:
+        text: A name, or a list of names. Columns of pandas may have numbers as
+            names.
+    """
+    if isinstance(text, str) or not isinstance(text, Iterable):
+        return (str(text),)
+    return tuple(map(str, text))
 
 
 def is_dataset(texts: Any) -> bool:
@@ -85,26 +111,6 @@ def holds_features(data: Any) -> bool:
     return isinstance(first, dict) and "token_ids" in first
 
 
-def _table(texts: Any) -> tuple[list[str], Callable[[str], list[Any]]] | None:
-    """Returns a table's column names and a function that reads a column.
-
-    Returns `None` if `texts` is not a table.
-    """
-    pandas, datasets = map(sys.modules.get, ("pandas", "datasets"))
-    if pandas and isinstance(texts, pandas.DataFrame):
-        names = {str(name): name for name in texts.columns}
-        return list(names), lambda name: texts[names[name]].tolist()
-    if datasets and isinstance(texts, datasets.Dataset):
-        return texts.column_names, lambda name: list(texts[name])
-    if isinstance(texts, Mapping):
-        names = {str(name): name for name in texts}
-        return list(names), lambda name: _listed(texts[names[name]])
-    if isinstance(texts, list) and texts and isinstance(texts[0], Mapping):
-        names = list(dict.fromkeys(name for row in texts for name in row))
-        return names, lambda name: [row.get(name) for row in texts]
-    return None
-
-
 def _from_table(
     names: list[str],
     column: Callable[[str], list[Any]],
@@ -115,7 +121,7 @@ def _from_table(
 ) -> tuple[tuple[str, ...], dict[str, list[Any]]]:
     fields = table_fields(names, head, text)
     named = {name: column(name) for name in fields}
-    label = label or LABEL
+    label = LABEL if label is None else str(label)
     if labels is None and label in names:
         named[LABEL] = column(label)
     elif labels is None and label != LABEL:
@@ -137,7 +143,7 @@ def table_fields(
         UserError: If a column is missing, or no column has a default name.
     """
     if text is not None:
-        fields = (text,) if isinstance(text, str) else tuple(text)
+        fields = names_of(text)
     else:
         kind = KINDS[heads.name_of(head)]
         usual = [_ONE_TEXT.get(kind.label), _TWO_TEXTS.get(kind.label)]
@@ -176,7 +182,7 @@ def _from_sequence(
             "Expected a list of texts, a table with columns, or a "
             f"`tf.data.Dataset` of strings. Received: {shown(texts)}.{hint}"
         )
-    texts = _listed(texts)
+    texts = listed(texts)
     first = next((text for text in texts if text is not None), "")
     has_several = isinstance(first, list | tuple | np.ndarray)
     fields = usual_fields(head, max(2, len(first)) if has_several else 1)
@@ -217,17 +223,13 @@ def _split(texts: list[Any], fields: tuple[str, ...]) -> dict[str, list[Any]]:
     if len(fields) == 1:
         return {fields[0]: list(texts)}
     for place, pair in enumerate(texts):
-        if isinstance(pair, str) or len(pair or ()) != len(fields):
+        is_list = isinstance(pair, list | tuple | np.ndarray)
+        if not is_list or len(pair) != len(fields):
             raise UserError(
                 f"Row {place} (the first is 0) must hold {len(fields)} texts, "
                 f"like the others. Received: {shown(pair)}"
             )
     return dict(zip(fields, map(list, zip(*texts, strict=True)), strict=True))
-
-
-def _listed(values: Any) -> list[Any]:
-    """Returns the values of a list, array or series as a plain Python list."""
-    return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
 def _check_lengths(named: dict[str, list[Any]]) -> None:

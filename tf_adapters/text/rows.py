@@ -100,7 +100,8 @@ def rows_of(
             table: a `pandas.DataFrame`, a `datasets.Dataset`, a list of dicts,
             or a dict of columns.
         labels: A label for each text, by name or id, or `None` if a column
-            contains the labels or there are no labels.
+            contains the labels or there are no labels. For several classes, a
+            list for each text, or an array with a 0 or 1 for each class.
         head: `Head`.
         text: Name of the table column with the texts, or two names for pairs.
         label: Name of the table column with the labels.
@@ -145,6 +146,8 @@ def plain(value: Any) -> Any:
         value = list(value)
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
+    if isinstance(value, dict):  # Answers in a column of pandas.
+        return {name: plain(one) for name, one in value.items()}
     # Comparisons with the missing values of pandas do not return a boolean.
     if type(value).__name__ in ("NAType", "NaTType"):
         return None

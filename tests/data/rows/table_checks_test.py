@@ -43,6 +43,7 @@ def test_classes_are_named_as_they_are_written(tmp_path, values, expected):
             ["1", "2.5"] * 9,
             "such as 2.5, which are not classes. Add --head=reg",
         ),
+        (["1", "0", "nan"] * 9, "has 'nan' among numbers. Correct these"),
         (range(101), "101 different numbers, more than the 100"),
         ([f"t{i}" for i in range(120)], "name it with --label="),
         ("abcdefghijkl", "12 different values in 12 rows, such as 'a'"),
@@ -113,6 +114,20 @@ def test_utf_16_is_named(tmp_path):
 def test_spellings_of_one_label_are_pointed_out(tmp_path, caplog):
     assert len(_labels(tmp_path, ["good", "Good", "bad"] * 6)) == 3
     assert "'good' (6) and 'Good' (6) are different classes" in caplog.text
+
+
+def test_spellings_of_one_number_are_pointed_out(tmp_path, caplog):
+    assert len(_labels(tmp_path, ["1", "0", "1.0", "2"] * 6)) == 4
+    assert "'1' (6) and '1.0' (6) are different classes" in caplog.text
+    assert "'0'" not in caplog.text
+
+
+def test_the_advice_for_floats_ends(tmp_path):
+    path = tmp_path / "t.jsonl"
+    rows = [{"text": f"a {i}", "label": float(i % 2)} for i in range(12)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(DataError, match=r"such as 0.0, .*`.astype\(int\)`"):
+        table_checks.resolve_table(_task(path))
 
 
 def test_a_label_in_other_capitals_has_a_hint(tmp_path):

@@ -10,6 +10,7 @@ from typing import Any
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
+from tf_adapters.common.text_files import check_unicode
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.rows.class_ids import class_id
@@ -62,6 +63,8 @@ def list_of_texts(fields: Any, field: str, task: Task) -> list[Any]:
             f"field `{field}` has an empty text at position {value.index('')} "
             "(the first is 0), which is not a choice; leave it out"
         )
+    for text in value:
+        check_unicode(text)
     return value
 
 
@@ -126,7 +129,8 @@ def parse_classes(value: Any, labels: Sequence[str]) -> list[int] | None:
         labels: Class names in the order of their ids.
 
     Raises:
-        UserError: If a class is unknown, or the value is not a list.
+        UserError: If a class is unknown or in the list more than once, or the
+            value is not a list.
     """
     if value is None or value == "":
         return None
@@ -136,8 +140,15 @@ def parse_classes(value: Any, labels: Sequence[str]) -> list[int] | None:
         raise UserError(
             f"labels must be a list of classes, received {shown(value)}"
         )
-    ids = (class_id(name, labels) for name in value)
-    return sorted({one for one in ids if one is not None})
+    found = (class_id(name, labels) for name in value)
+    ids = sorted(one for one in found if one is not None)
+    # A 0 or 1 for each of three or more classes repeats one of them.
+    if len(set(ids)) < len(ids):
+        raise UserError(
+            "labels must be a list of different classes, by name or id, and "
+            f"not a 0 or 1 for each class; received {shown(value)}"
+        )
+    return ids
 
 
 def parse_choice_index(value: Any, choices: Any) -> int | None:

@@ -7,9 +7,11 @@ numbers, or numbers with a fraction, raise an error that suggests regression.
 from __future__ import annotations
 
 import collections
+from collections.abc import Callable
 import dataclasses
 import itertools
 import logging
+import math
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -122,9 +124,10 @@ def _class_names(counts: Any, task: Task) -> tuple[Any, ...]:
         _check_whole(numbers, counts, where)
     _check_repeated(names, where, "validation" in task.files)
     if None in numbers.values():
-        _warn_of_spellings(names, where)
+        _warn_of_spellings(names, where, lambda name: name.strip().casefold())
         names = sorted(names)
     else:
+        _warn_of_spellings(names, where, numbers.get)
         names = sorted(names, key=lambda name: (numbers[name], name))
     if len(names) < 2:
         raise DataError(
@@ -142,14 +145,26 @@ def _number(name: str) -> float | None:
 
 
 def _check_whole(numbers: Any, counts: Any, where: str) -> None:
+    lost = [n for n, value in numbers.items() if not math.isfinite(value)]
+    if lost:
+        raise DataError(
+            f"{where} has {shown(lost[0])} among numbers. Correct these rows, "
+            "or leave them out."
+        )
     fractions = [n for n, value in numbers.items() if not value.is_integer()]
-    # A JSON number with a decimal point, such as 1.0, is not a class name.
-    fractions += [str(label) for label in counts if isinstance(label, float)]
     if fractions:
         raise DataError(
             f"{where} has numbers with a fraction, such as {fractions[0]}, "
             "which are not classes. Add --head=regression to predict the "
             "number."
+        )
+    # A JSON number with a decimal point, such as 1.0, is not a class name.
+    floats = [label for label in counts if isinstance(label, float)]
+    if floats:
+        raise DataError(
+            f"{where} has floats, such as {floats[0]}, which are not names of "
+            "classes. Write classes as whole numbers, in pandas with "
+            "`.astype(int)`, or add --head=regression to predict the number."
         )
     if len(numbers) > _MOST_NUMBERS:
         raise DataError(
@@ -175,10 +190,19 @@ def _check_repeated(names: Any, where: str, has_validation: Any) -> None:
         )
 
 
-def _warn_of_spellings(names: Any, where: str) -> None:
+def _warn_of_spellings(
+    names: Any, where: str, meaning: Callable[[str], Any]
+) -> None:
+    """Warns of classes that are probably the same one.
+
+    Args:
+        names: Counter of the names of the classes.
+        where: Names the column and the file, for the message.
+        meaning: Function that returns the same value for such names.
+    """
     spellings = collections.defaultdict(list)
     for name in names:
-        spellings[name.strip().casefold()].append(name)
+        spellings[meaning(name)].append(name)
     for alike in spellings.values():
         if len(alike) > 1:
             _LOGGER.warning(

@@ -11,6 +11,7 @@ from typing import Any
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
+from tf_adapters.common.text_files import check_unicode
 from tf_adapters.data.rows import list_fields
 from tf_adapters.data.rows import squad
 from tf_adapters.data.rows.class_ids import class_id
@@ -138,6 +139,7 @@ def _text(fields: Any, field: str, task: Task) -> str:
             f"field `{key}` must be text, received {shown(value)} "
             f"({type(value).__name__})"
         )
+    check_unicode(value)
     return value
 
 

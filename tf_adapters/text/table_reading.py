@@ -1,0 +1,96 @@
+"""Reads the columns of tables: of pandas, of `datasets`, of lists and dicts."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+import numbers
+import sys
+from typing import Any
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
+
+# Names of a table's columns, and a function that reads a column by its name.
+Table = tuple[list[str], Callable[[str], list[Any]]]
+
+
+def read_table(data: Any) -> Table | None:
+    """Returns a table's column names and a function that reads a column.
+
+    Class ids of a `datasets.ClassLabel` are read as the names of their classes,
+    and -1, which means no label there, as `None`.
+
+    Args:
+        data: A `pandas.DataFrame`, a `datasets.Dataset`, a list of dicts, or a
+            dict of columns. For other values, `None` is returned.
+    """
+    pandas, datasets = map(sys.modules.get, ("pandas", "datasets"))
+    if pandas and isinstance(data, pandas.DataFrame):
+        names = list(dict.fromkeys(map(str, data.columns)))
+        return names, lambda name: _frame_column(data, name)
+    if datasets and isinstance(data, datasets.Dataset):
+        return data.column_names, lambda name: _dataset_column(data, name)
+    if isinstance(data, Mapping):
+        keys = {str(name): name for name in data}
+        return list(keys), lambda name: listed(data[keys[name]])
+    if isinstance(data, list) and data and isinstance(data[0], Mapping):
+        names = list(dict.fromkeys(name for row in data for name in row))
+        return names, lambda name: [row.get(name) for row in data]
+    return None
+
+
+def listed(values: Any) -> list[Any]:
+    """Returns the values of a list, array, tensor or series as a list.
+
+    Raises:
+        UserError: If `values` is a single value.
+    """
+    values = as_array(values)
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise UserError(
+            "Expected a list or an array with a value for each text. Received: "
+            f"{shown(values)}. Put a single text, row or label into a list: "
+            "`[value]`."
+        )
+    return list(values)
+
+
+def as_array(values: Any) -> Any:
+    """Converts a TensorFlow tensor to an array; returns other values as is."""
+    is_tensor = hasattr(values, "numpy") and not hasattr(values, "tolist")
+    return values.numpy() if is_tensor else values
+
+
+def _frame_column(frame: Any, name: str) -> list[Any]:
+    columns = [column for column in frame.columns if str(column) == name]
+    if len(columns) > 1:
+        raise UserError(
+            f"The table has {len(columns)} columns with the name "
+            f"`{cut(name)}`. Rename them, or keep the first: "
+            "`frame.loc[:, ~frame.columns.duplicated()]`."
+        )
+    return frame[columns[0]].tolist()
+
+
+def _dataset_column(dataset: Any, name: str) -> list[Any]:
+    feature = dataset.features[name]
+    # The feature of a list has the feature of its elements.
+    names = getattr(getattr(feature, "feature", feature), "names", None)
+    values = list(dataset[name])
+    return values if names is None else [_named(v, names) for v in values]
+
+
+def _named(value: Any, names: list[str]) -> Any:
+    """Replaces a class id, or each class id of a list, by the class's name."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list):
+        return [_named(one, names) for one in value]
+    if not isinstance(value, numbers.Integral) or value < -1:
+        return value
+    if value == -1:
+        return None
+    return names[int(value)] if value < len(names) else value

@@ -332,6 +332,18 @@ def test_every_layer_has_a_case():
 
 
 @each
+def test_no_weight_starts_with_the_numbers_of_another(
+    layer, shape, call, dtype
+):
+    """An initializer draws the same numbers each time that it is called."""
+    one = type(layer).from_config(layer.get_config())
+    one.build(shape)
+    values = [np.ravel(variable) for variable in one.weights]
+    starts = [v[0] for v in values if len(v) == 1 or v[0] != v[-1]]
+    assert len(set(starts)) == len(starts)
+
+
+@each
 def test_its_configuration_makes_an_equal_layer(layer, shape, call, dtype):
     one = _built(layer, shape)
     other = _copy(one)

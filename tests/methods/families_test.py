@@ -92,6 +92,20 @@ def test_fusion_and_bank_answer_as_their_members(family, tmp_path):
     )
 
 
+def test_a_gated_lora_of_debertas_query_and_key_ignores_padding():
+    """Both projections also read the table of positions, of eight rows."""
+    method = methods.LoRA(rank=2, projections=("query", "key"), use_gating=True)
+    model = adapt(tiny.encoder("deberta"), method, HEAD)
+    tiny.randomize(model.trained_variables().values())
+    features = tiny.batch(model.encoder_info, tokens=8)
+    outputs = np.asarray(model(features))
+    for row, mask in enumerate(features["padding_mask"]):
+        alone = {
+            name: value[[row], : mask.sum()] for name, value in features.items()
+        }
+        np.testing.assert_allclose(outputs[[row]], model(alone), atol=1e-5)
+
+
 # Blocks of ALBERT share the kernels that a LoRA would be folded into.
 @pytest.mark.parametrize("family", sorted({*FAMILIES} - {"albert"}))
 def test_folding_a_lora_of_all_projections_changes_nothing(family):

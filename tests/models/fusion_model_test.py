@@ -330,6 +330,17 @@ def test_pruned_is_the_fusion_of_the_rest(folders, tmp_path):
     np.testing.assert_array_equal(loaded(features), smaller(features))
 
 
+def test_pruned_leaves_out_the_same_blocks(folders):
+    model = _fused(folders, seed=5)
+    features = tiny.batch(model.encoder_info)
+    complete = np.asarray(model(features))
+    model.leave_out([0])
+    smaller = fusion_model.pruned(model, ["a", "b"])
+    assert smaller.left_out == (0,)
+    np.testing.assert_array_equal(smaller(features), model(features))
+    assert np.abs(smaller(features) - complete).max() > 1e-3
+
+
 def test_pruning_what_is_not_there_is_refused(folders):
     model = _fused(folders)
     for names in (["c"], []):

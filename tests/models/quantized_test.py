@@ -18,6 +18,7 @@ from tf_adapters.layers import quantized
 from tf_adapters.models import saving
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import adapt
+from tf_adapters.models.bank_model import load_bank
 
 HEAD = heads.Classification(("no", "yes"), dropout_rate=0.0)
 # All ways in which methods touch an encoder, but for kernels.
@@ -202,6 +203,19 @@ def test_adapters_load_on_the_weights_that_they_were_trained_on(tmp_path):
     del values["encoder"]["quantization"]  # As in version 0.2.0.
     config.write_text(json.dumps(values))
     saving.load_adapter(tmp_path / "float", _encoder(None))
+
+
+@pytest.mark.parametrize("mode", ["int8", "int4"])
+def test_a_bank_adds_a_trained_bias_to_the_rounded_pooler(mode, tmp_path):
+    head = heads.Classification(("no", "yes"), reads="pooled_output")
+    model = adapt(_encoder(mode), methods.BitFit(), head)
+    tiny.randomize(model.trained_variables().values())
+    saving.save_adapter(model, tmp_path / "run" / "adapter")
+    encoder = _encoder(mode)
+    bank = load_bank([tmp_path / "run"], encoder)
+    features = tiny.batch(encoder)
+    found = bank({**features, "adapter_ids": np.zeros(3, "int32")})
+    np.testing.assert_allclose(found, model(features), atol=1e-5)
 
 
 @pytest.mark.parametrize(

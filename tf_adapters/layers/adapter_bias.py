@@ -79,7 +79,7 @@ class TokenWeight(Float32Layer):
         self.kernel = self.add_weight(
             (self.input_width, 1), uniform, name="kernel"
         )
-        self.bias = self.add_weight((1,), uniform, name="bias")
+        self.bias = self.add_weight((1,), uniform.clone(), name="bias")
         if self.gates is not None and not self.gates.built:
             self.gates.build(None)
 

@@ -113,7 +113,7 @@ class AdapterFusion(Float32Layer):
         )
         self.query_bias = self.add_weight((width,), "zeros", name="query_bias")
         self.key_kernel = self.add_weight(
-            (width, width), normal, name="key_kernel"
+            (width, width), normal.clone(), name="key_kernel"
         )
         if self.value == "dynamic":
             self.value_kernel = self.add_weight(

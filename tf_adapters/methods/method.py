@@ -14,6 +14,7 @@ from tf_adapters.common.errors import cut
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.support.gating import Gating
+from tf_adapters.methods.support.number_checks import check_numbers
 
 if TYPE_CHECKING:
     import keras
@@ -127,6 +128,7 @@ class Method:
                 object.__setattr__(self, field.name, tuple(items))
         dataclass_config.check_values(self)
         check_choices(self)
+        check_numbers(self)
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
         """Creates the slots, the layers that the method attaches to blocks.

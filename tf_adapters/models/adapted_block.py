@@ -293,7 +293,9 @@ class AdaptedBlock(Float32Layer):
         query, key, bias = self.positions.relate(
             query,
             key,
-            lambda name, x: self._project(name, x, context, training),
+            lambda name, x: self._project(
+                name, x, _of_positions(x, context), training
+            ),
             lambda x: dropout(x, self.hidden_dropout, context.seeds),
         )
         slot = self._slot("keys_and_values")
@@ -313,6 +315,17 @@ class AdaptedBlock(Float32Layer):
             bias,
         )
         return self._project("output", mixed, context, training)
+
+
+def _of_positions(table: Tensor, context: Context) -> Context:
+    """Returns a context for a table of positions, which has no padding.
+
+    Args:
+        table: `(1, positions, width)`.
+        context: `Context` of the text.
+    """
+    mask = ops.ones(ops.shape(table)[:2], "int32")
+    return dataclasses.replace(context, padding_mask=mask)
 
 
 def _without_positions(

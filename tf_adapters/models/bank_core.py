@@ -19,6 +19,7 @@ from tf_adapters.layers.banks.prefixes import PrefixesSlot
 from tf_adapters.layers.banks.projections import ProjectionSlot
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
+from tf_adapters.layers.quantized import kernel_of
 from tf_adapters.layers.slot import PROJECTIONS
 from tf_adapters.models import bank_encoder_parts
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
@@ -192,7 +193,8 @@ class BankCore(Float32Layer):
             vectors["pooled_output"] = outputs["pooled_output"][:, None]
         for layer in self.pooler_bias:
             pooler: Any = self.encoder.pooler
-            pooled = dense(first, pooler.kernel, pooler.bias)[:, None]
+            kernel = kernel_of(pooler, self.encoder.width)
+            pooled = dense(first, kernel, pooler.bias)[:, None]
             change = layer.vectors("bias", rows, pooled.dtype)
             vectors["pooled_output"] = ops.tanh(pooled + change)
         return {k: ops.cast(v, "float32") for k, v in vectors.items()}

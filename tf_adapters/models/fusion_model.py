@@ -186,4 +186,5 @@ def pruned(model: AdapterModel, names: Collection[str]) -> AdapterModel:
     for name, variable in smaller.trained_variables().items():
         variable.assign(trained[name])
     load_into(smaller, tuple(kept))
+    smaller.leave_out(model.left_out)
     return smaller

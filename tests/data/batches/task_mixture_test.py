@@ -84,6 +84,9 @@ def _draw(mixture, config, epoch):
         ("annealed", 2, 5, (0.098077, 0.225322, 0.676601)),
         ("annealed", 4, 5, (0.236790, 0.312446, 0.450764)),
         ("annealed", 0, 1, (100 / 3000, 400 / 3000, 2500 / 3000)),
+        # Epochs that are more than planned are like the last one.
+        ("annealed", 9, 5, (0.236790, 0.312446, 0.450764)),
+        ("annealed", 9, 1, (100 / 3000, 400 / 3000, 2500 / 3000)),
     ],
 )
 def test_shares_are_those_computed_by_hand(sampling, epoch, epochs, expected):

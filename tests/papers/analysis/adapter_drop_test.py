@@ -1,13 +1,23 @@
 """Tests which adapters are dropped, and the metrics and speeds."""
 
 import csv
+import types
 
 import pandas as pd
 import pytest
 
 from tests import commands
+from tests import tiny
+from tf_adapters import heads
+from tf_adapters import methods
 from tf_adapters.cli import analyse
+from tf_adapters.common.errors import UserError
+from tf_adapters.models.adapter_model import adapt
 from tf_adapters.papers.analysis import adapter_drop
+from tf_adapters.papers.analysis.support import passes
+from tf_adapters.papers.analysis.support import trained_run
+
+HEAD = heads.Classification(("no", "yes"))
 
 
 def test_every_number_of_first_and_last_blocks():
@@ -26,6 +36,54 @@ def test_every_number_of_first_and_last_blocks():
         ("first", (2, 5)),
         ("last", (5,)),
     ]
+
+
+class _Run:
+    """A trained run, whose metric is the first logit of the first text."""
+
+    task = types.SimpleNamespace(metrics=["logit"])
+
+    def __init__(self, method):
+        self.method = method
+        features = tiny.batch(tiny.encoder())
+        self.rows = {"validation": features}
+
+    def experiment(self):
+        model = self.model = adapt(tiny.encoder(), self.method, HEAD)
+        tiny.randomize(model.trained_variables().values())
+        trainer = types.SimpleNamespace(
+            evaluate=lambda features: {"logit": float(model(features)[0, 0])}
+        )
+        return types.SimpleNamespace(
+            model=model, trainer=trainer, task=self.task, examples=lambda x: x
+        )
+
+
+def _table_of(method, monkeypatch):
+    run = _Run(method)
+    monkeypatch.setattr(trained_run, "load_run", lambda folder: run)
+    monkeypatch.setattr(adapter_drop, "_timed", lambda *_: None)
+    monkeypatch.setattr(passes, "compare_speeds", lambda *_: (1.0, 1.0, 1.0))
+    options = types.SimpleNamespace(folders=["run"], turns=1)
+    return run, adapter_drop.AdapterDrop().table(options)
+
+
+def test_a_union_is_measured_without_its_adapters(monkeypatch):
+    prefix = methods.PrefixTuning(prefix_length=3, hidden_units=0)
+    method = methods.Union((prefix, methods.LoRA(rank=2, projections=("key",))))
+    run, table = _table_of(method, monkeypatch)
+    features = run.rows["validation"]
+    for row in table.itertuples():
+        model = run.experiment().model
+        blocks = {"none": [], "first": [0, 1], "last": [1, 0]}[row.blocks]
+        model.leave_out(blocks[: row.left_out])
+        assert row.value == pytest.approx(float(model(features)[0, 0]))
+    assert table.value.nunique() == len(table) == 4
+
+
+def test_without_adapters_there_is_nothing_to_leave_out(monkeypatch):
+    with pytest.raises(UserError, match="nothing to leave out"):
+        _table_of(methods.BitFit(), monkeypatch)
 
 
 @pytest.mark.slow

@@ -269,6 +269,23 @@ def test_norms_of_a_part_are_those_of_one_long_vector():
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("disentangled_attention_encoder_layer_0/query/kernel", "block 1"),
+        ("transformer_layer_1.query.kernel/difference", "block 2"),
+        ("group_0_inner_layer_0/query/kernel", "shared"),
+        ("block_0_after_ffn/shared_projections/up_kernel", "shared"),
+        ("shared_prefix/vectors", "shared"),
+        ("final_norm/gamma", "final_norm"),
+        ("prompt/vectors", "embeddings"),
+        ("rte/head/kernel", "head"),
+    ],
+)
+def test_parts_of_all_methods_and_encoders(name, part):
+    assert gradient_norms.part_of(name) == part
+
+
 def test_curves_are_means_over_runs():
     rows = [
         ("a", "full", 0, 2, "loss", 1.0),

@@ -5,6 +5,7 @@ proportional to `N_i^a`, where `N_i` is the number of examples of task `i`. The
 exponent `a` is 1 (proportional), 0.5 (square root), or falls from 1 to 0.2 over
 the epochs (annealed): `a = 1 - 0.8 (e - 1) / (E - 1)` in epoch `e` of `E`
 (Stickland and Murray 2019, arXiv:1902.02671; Bert-n-Pals, run_multi_task.py).
+In epochs after the last of the `E`, it stays 0.2.
 
 An epoch has as many batches as one pass over all tasks. A task's batches
 continue from one epoch to the next, so that all its examples are seen once
@@ -95,8 +96,9 @@ def probabilities(sizes: Any, sampling: str, epoch: int, epochs: int) -> Any:
         epochs: Integer, the number of epochs. If it is 1, annealed sampling is
             proportional.
     """
+    last = epochs - 1
     exponents = {
-        "annealed": 1 - 0.8 * epoch / max(1, epochs - 1),
+        "annealed": 1 - 0.8 * min(epoch, last) / max(1, last),
         "proportional": 1.0,
         "square_root": 0.5,
     }

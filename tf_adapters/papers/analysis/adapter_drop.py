@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-import dataclasses
 from typing import TYPE_CHECKING
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import UserError
 from tf_adapters.papers.analysis.support import passes
 from tf_adapters.papers.analysis.support import trained_run
 from tf_adapters.papers.analysis.support.analysis import Analysis
@@ -59,12 +58,20 @@ def drop_one_by_one(
         rows: Validation rows.
         turns: Number of timings of each variant. Each follows a timing of the
             complete model.
+
+    Raises:
+        UserError: If the model has no adapters in any block.
     """
     whole = make(())
     timed = _timed(whole, rows)
     found = []
     slots = whole.model.slots
     there = tuple(i for i, of_block in enumerate(slots) if of_block)
+    if not there:
+        raise UserError(
+            "The run was trained with a method that adds nothing to the "
+            "blocks, so there is nothing to leave out."
+        )
     for which, blocks in variants(there):
         experiment = make(blocks) if blocks else whole
         metric = experiment.task.metrics[0]
@@ -104,22 +111,13 @@ class AdapterDrop(Analysis):
 
     def table(self, options: Any) -> pd.DataFrame:
         run = trained_run.load_run(options.folders[0])
-        fields = {field.name for field in dataclasses.fields(run.config.method)}
-        if "leave_out" not in fields:
-            raise ConfigError(
-                f"{run.folder} was trained with a method that adds nothing to "
-                "the blocks, so there is nothing to leave out."
-            )
 
         def make(blocks: Any) -> Any:
             # Each experiment has its own encoder, since the run may have
             # trained the encoder's norms.
-            left_out = tuple(sorted({*run.config.method.leave_out, *blocks}))
-            return run.experiment(
-                method=dataclasses.replace(
-                    run.config.method, leave_out=left_out
-                )
-            )
+            experiment = run.experiment()
+            experiment.model.leave_out(blocks)
+            return experiment
 
         rows = drop_one_by_one(make, run.rows["validation"], options.turns)
         return pd.DataFrame(rows, columns=COLUMNS)

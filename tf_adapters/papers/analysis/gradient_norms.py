@@ -28,21 +28,29 @@ if TYPE_CHECKING:
 COLUMNS = ("run", "method", "seed", "step", "part", "norm")
 # Fraction of a run's records that count as its beginning, and as its end.
 _SHARE = 0.1
-_BLOCK = re.compile(r"(?:^|/)(?:block|transformer_layer|layer)_(\d+)(?:_|/|$)")
+# `group_0_inner_layer_0`: ALBERT's blocks all have the same weights.
+_SHARED = re.compile(r"(?:^|/)(?:shared_|group_\d+_)")
+_BLOCK = re.compile(r"(?:^|[/_])(?:block|layer)_(\d+)(?=[_./]|$)")
+_OTHERS = {"head": "head", "pooled": "pooler", "final_norm": "final_norm"}
 
 
 def part_of(name: str) -> str:
     """Returns the part of a model that a weight is in, such as `"block 3"`.
 
+    Other parts are `"shared"` (weights that several blocks use), `"head"`,
+    `"pooler"`, `"final_norm"` and `"embeddings"`.
+
     Args:
         name: Name of the weight in an adapter folder.
     """
+    if _SHARED.search(name):
+        return "shared"
     found = _BLOCK.search(name)
     if found:
         return f"block {int(found.group(1)) + 1}"
-    if name.startswith("head"):
-        return "head"
-    return "pooler" if "pooled" in name else "embeddings"
+    # In a run of several tasks, names begin with the task's name.
+    parts = (part for word, part in _OTHERS.items() if f"/{word}" in f"/{name}")
+    return next(parts, "embeddings")
 
 
 def by_part(norms: dict[str, Any]) -> dict[Any, float]:
@@ -172,7 +180,7 @@ def _styles(parts: Any) -> dict[Any, dict[str, Any]]:
     found = dict(
         zip(blocks, ({"color": shade} for shade in shades), strict=True)
     )
-    for part, place in zip(others, (1, 3, 7), strict=False):
+    for part, place in zip(others, (1, 3, 7, 0, 5), strict=False):
         found[part] = {
             "color": drawing.COLORS[place],
             "marker": drawing.MARKERS[place],

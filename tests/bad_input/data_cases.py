@@ -89,6 +89,15 @@ def _predict_a_folder(space):
     return space.command(space.run, mode="predict", input=path)
 
 
+def _predict_over_the_input(space):
+    path = space.folder / "in.txt"
+    path.write_text("good\n", encoding="utf-8")
+    files = {"input": str(path), "output": str(path)}
+    outcome = space.command(space.run, mode="predict", **files)
+    assert path.read_text(encoding="utf-8") == "good\n"
+    return outcome
+
+
 def _evaluate_on_no_rows(space):
     header = "sentence,label\n"
     return space.evaluate(train__csv=f"{header}a,0\n", dev__csv=header)
@@ -202,6 +211,11 @@ FILES = [
         "a folder instead of a file",
         "Is a directory",
         _predict_a_folder,
+    ),
+    error(
+        "the input file as the output of `predict`",
+        "--input and --output are the same file",
+        _predict_over_the_input,
     ),
 ]
 

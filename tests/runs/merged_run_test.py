@@ -142,6 +142,7 @@ def test_its_adapter_folder_says_how_good_it_is_and_of_what(mean, folder):
     assert details["validation"] == _result(mean)["validation"]
     adapters = [str(folder / "runs" / name) for name in ("mnli", "qqp")]
     assert details["merged"]["adapters"] == adapters
+    assert details["text_fields"] == ["premise", "hypothesis"]
 
 
 def test_it_predicts_and_becomes_another_librarys_folder(mean, folder, capsys):

@@ -112,6 +112,9 @@ def test_a_run_leaves_a_run_folder_a_task_and_one_encoder(run_folder):
         records = (run_folder / name / "metrics.jsonl").read_text()
         last = json.loads(records.splitlines()[-1])
         assert last["validation"] == result["validation"]
+    path = run_folder / "stsb/adapter/adapter_config.json"
+    details = json.loads(path.read_text(encoding="utf-8"))["details"]
+    assert details["text_fields"] == ["sentence1", "sentence2"]
     assert set(whole["tasks"]["demo_sentiment"]) == {"validation", "test"}
     table = (run_folder / "trained_weights.txt").read_text()
     assert "stsb: adapters" in table

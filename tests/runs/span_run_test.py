@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests import commands
+from tests.cli import subcommands
 from tf_adapters.config import resolve
 from tf_adapters.runs import finished_run
 
@@ -83,6 +84,14 @@ def test_windows_are_as_far_apart_as_the_command_says(folder):
     config = dataclasses.replace(config, data=data)
     run = finished_run.load_to_export(config, folder / "run")
     assert run.model.head.stride == 3
+
+
+def test_a_question_and_a_text_are_explained(folder, capsys):
+    run = folder / "run"
+    assert subcommands.run("explain", run, "who", "the plot") == 0
+    assert "plot" in capsys.readouterr().out
+    assert subcommands.run("explain", run, "the plot") == 1
+    assert "reads `question` and `context`" in capsys.readouterr().err
 
 
 @pytest.mark.slow

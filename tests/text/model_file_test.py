@@ -65,8 +65,13 @@ def test_every_adapter_of_a_model_is_in_its_file(tmp_path):
     model.add_adapter("topic", "houlsby", labels=("a", "b", "c"))
     eager(model)
     model.fit(TEXTS, ["a", "b", "c"] * 2, epochs=3, verbose=0)
+    model.text_fields = ("subject",)
     loaded = _saved(model, tmp_path)
     _assert_alike(loaded, model)
+    assert loaded.adapters.text_fields == {
+        "default": ("text",),
+        "topic": ("subject",),
+    }
     for one in (model, loaded):
         one.set_active("default")
     _assert_alike(loaded, model)

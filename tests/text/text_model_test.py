@@ -19,6 +19,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.text import loading
+from tf_adapters.text import training
 from tf_adapters.text.text_model import TextModel
 
 
@@ -192,6 +193,48 @@ def test_a_class_without_weight_is_not_learned():
     assert {a["label"] for a in model.answer(TEXTS)} == {"negative"}
 
 
+def test_class_weights_of_numpy_are_read():
+    names = {np.int64(0): np.float32(2.0), np.str_("positive"): 0.5}
+    weights = training.weights_by_id(heads.Classification(LABELS), names)
+    assert weights == {0: 2.0, 1: 0.5}
+
+
+def test_without_a_seed_texts_are_shuffled():
+    seed = _model(seed=None).seed
+    assert isinstance(seed, int)
+    assert _model(seed=None).seed != seed
+
+
+def test_a_disabled_model_may_be_disabled_again(model):
+    with model.disabled():
+        outputs = model.predict(TEXTS, verbose=0)
+        with model.disabled():
+            again = model.predict(TEXTS, batch_size=None, verbose=0)
+        np.testing.assert_array_equal(again, outputs)
+        assert model.active == "disabled"
+    assert model.active == "default"
+
+
+def test_a_text_of_several_inputs_has_no_vector():
+    model = _model(head=heads.Tagging(("X", "Y")), max_length=8)
+    assert model.encode([["a", "film"], ["a"]]).shape[0] == 2
+    with pytest.raises(UserError, match="no single vector"):
+        model.encode([["film"] * 20, ["a"]])
+    with pytest.raises(UserError, match="no single vector"):
+        _model(head=heads.Span()).encode([("who", "")])
+
+
+def test_a_head_for_pretraining_only_encodes():
+    encoder, tokenizer = load_encoder(FOLDER)
+    size = tokenizer.vocabulary_size()
+    head = heads.MaskedLM(size, encoder.backbone.hidden_dim)
+    model = TextModel(encoder, tokenizer, head=head)
+    assert len(model.encode(TEXTS)) == 6
+    for use in (model.fit, model.predict, model.explain):
+        with pytest.raises(UserError, match="--pretrain_steps"):
+            use(TEXTS)
+
+
 def test_a_saved_adapter_answers_alike(model, tmp_path):
     model.save_adapter(tmp_path / "reviews")
     loaded = loading.load(tmp_path / "reviews")
@@ -252,8 +295,9 @@ def test_without_a_preprocessor_it_takes_token_features():
     _eager(model)
     model.fit(features, np.array([1, 0, 1, 0, 0, 1]), verbose=0)
     assert model.predict(features, verbose=0).shape == (6, 2)
-    with pytest.raises(UserError, match="no preprocessor"):
-        model.predict(TEXTS)
+    for use in (model.predict, model.answer, model.encode, model.explain):
+        with pytest.raises(UserError, match="no preprocessor"):
+            use(TEXTS)
 
 
 def test_a_backbone_of_keras_hub_is_an_encoder_too():
@@ -289,7 +333,35 @@ def test_a_backbone_of_keras_hub_is_an_encoder_too():
         ),
         (lambda m: _fit(m, validation_split=0.999), "leaves none"),
         (lambda m: _fit(m, sample_weight=[1.0]), "for each of the 6 texts"),
+        (
+            lambda m: m.evaluate(TEXTS, CLASSES, sample_weight=[1.0] * 6),
+            "`evaluate` of texts does not support `sample_weight`",
+        ),
+        (
+            lambda m: m.predict(TEXTS, steps=1, callbacks=None),
+            "`predict` of texts does not support `steps`",
+        ),
+        (
+            lambda m: _fit(m, validation_data=(TEXTS, CLASSES, [1.0] * 6)),
+            "does not support weights",
+        ),
+        (
+            lambda m: _fit(m, validation_freq=2, validation_steps=None),
+            "`fit` of texts does not support `validation_freq`",
+        ),
+        (lambda m: m.predict(TEXTS, batch_size=0), "batch_size=0"),
+        (
+            lambda m: _fit(m, class_weight={"positive": np.nan}),
+            "a finite number.* Received: {'positive': nan}",
+        ),
+        (lambda m: _fit(m, class_weight="balanced"), "must be a dict"),
         (lambda m: m.set_active("nobody"), "no adapter `nobody`"),
+        (lambda m: m.add_adapter("disabled", "lora"), "without an adapter"),
+        (lambda _: _model(adapter_name="a/b"), "without a slash"),
+        (
+            lambda m: loading.load("x", windows=3),
+            "does not take windows. Besides .*max_length",
+        ),
         (lambda m: m.add_adapter("default", "lora"), "already"),
         (lambda m: m.save("model.h5"), "save_adapter"),
         (lambda m: m.export("films", format="tflite"), "tf_saved_model"),

@@ -71,7 +71,9 @@ def _row_of(model: TextModel, texts: list[str]) -> Any:
     Raises:
         ConfigError: If the number of texts is not the model's.
     """
-    fields = model.text_fields or ("text",)
+    from tf_adapters.text.columns import usual_fields
+
+    fields = model.text_fields or usual_fields(model.head)
     if len(texts) != len(fields):
         names = " and ".join(f"`{name}`" for name in fields)
         raise ConfigError(

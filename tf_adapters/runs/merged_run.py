@@ -144,6 +144,7 @@ def merge_runs(
         merged = _description(adapters, settings, head_of, weights, model)
         details = {
             "task": target.data.task.name,
+            "text_fields": list(target.data.task.text_fields),
             "max_length": config.data.max_length,
             "merged": merged,
             "validation": validation,

@@ -135,11 +135,16 @@ class MultitaskFolders:
                 encoder,
                 {
                     "task": name,
+                    "text_fields": self._text_fields(name),
                     "max_length": self.config.data.max_length,
                     "validation": of_task(values, name),
                 },
             )
         remote_folder.copy_to_address(self.whole.folder)
+
+    def _text_fields(self, name: str) -> list[str]:
+        task = config_task.declared_task(self.configs[name], check_files=False)
+        return list(task.text_fields)
 
     def save_results(
         self, outcome: Any, results: Any, seconds: float

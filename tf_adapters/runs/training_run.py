@@ -159,6 +159,7 @@ def _train(
     model = experiment.model
     details = {
         "task": experiment.task.name,
+        "text_fields": list(experiment.task.text_fields),
         "max_length": experiment.config.data.max_length,
     }
     outcome, compared = _fit(experiment, run, examples, details, watchers)

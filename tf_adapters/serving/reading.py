@@ -10,11 +10,10 @@ from tf_adapters import heads
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
-from tf_adapters.config import resolve
-from tf_adapters.config import task as config_task
 from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.text import columns
 from tf_adapters.text import rows as text_rows
+from tf_adapters.text.stored_fields import stored_fields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,17 +101,12 @@ def reading_of(
     """
     if head is None:
         raise AdapterError(f"{folder} has no head, so it cannot answer.")
-    fields = details.get("text_fields") or []
     length = details.get("max_length") or _MAX_LENGTH
-    _check_details(folder, fields, length)
-    config = folder.parent / "config.yaml"
-    if not fields and folder.name == "adapter" and config.is_file():
-        settings = resolve.load_config(config)
-        task = config_task.declared_task(settings, check_files=False)
-        fields = task.text_fields
+    _check_details(folder, details.get("text_fields") or [], length)
+    fields = stored_fields(folder, details)
     return Reading(
         head,
-        tuple(fields or columns.usual_fields(head)),
+        fields or columns.usual_fields(head),
         min(length, longest or length),
     )
 

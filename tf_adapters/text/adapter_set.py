@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.encoders.loaded_weights import User
 from tf_adapters.models.adapter_model import AdapterModel
 
@@ -21,6 +22,17 @@ if TYPE_CHECKING:
 DISABLED = "disabled"
 
 
+def check_name(name: str) -> None:
+    """Raises a `UserError` if an adapter cannot have this name."""
+    is_name = isinstance(name, str) and name and "/" not in name
+    if not is_name or name == DISABLED:
+        raise UserError(
+            "Give the adapter a name: text without a slash, and not "
+            f'"{DISABLED}", which stands for the model without an adapter. '
+            f"Received: {shown(name)}"
+        )
+
+
 class AdapterSet:
     """Holds several adapters on one encoder, one of which is active.
 
@@ -29,16 +41,21 @@ class AdapterSet:
     separately.
 
     Args:
-        model: `AdapterModel` of the first adapter, which becomes active.
+        model: `AdapterModel` of the first adapter, which becomes active. Its
+            name is the adapter's name.
 
     Attributes:
         models: Dict from name to `AdapterModel`.
         active: Name of the active adapter.
+        text_fields: Dict from the name of an adapter to the names of the texts
+            that it reads, or to `None` if it read none yet.
     """
 
     def __init__(self, model: AdapterModel) -> None:
+        check_name(model.name)
         self.models = {model.name: model}
         self.active = model.name
+        self.text_fields: dict[str, tuple[str, ...] | None] = {}
         self._nobody = User("encoder", trains_encoder=False)
 
     @property
@@ -60,8 +77,9 @@ class AdapterSet:
                 called while the encoder has its original weights.
 
         Raises:
-            UserError: If the name is taken.
+            UserError: If the name is taken or not allowed.
         """
+        check_name(name)
         if name in self.models:
             raise UserError(
                 f"There is an adapter `{name}` already. The adapters are "
@@ -99,8 +117,11 @@ class AdapterSet:
 
         A model without an adapter is active instead. Its encoder has the
         original weights. The head and its weights are those of the adapter that
-        was active before.
+        was active before. Within another such block, nothing changes.
         """
+        if self.active == DISABLED:
+            yield
+            return
         active = self.model
         self._lend(self._nobody)
         plain = AdapterModel(
@@ -111,10 +132,11 @@ class AdapterSet:
         ):
             variable.assign(trained)
         self.models[DISABLED] = plain
+        self.text_fields[DISABLED] = self.text_fields.get(active.name)
         self.active = DISABLED
         try:
             yield
         finally:
-            del self.models[DISABLED]
+            del self.models[DISABLED], self.text_fields[DISABLED]
             self.active = active.name
             self._lend(active.encoder_user)

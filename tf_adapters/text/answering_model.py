@@ -7,6 +7,7 @@ from typing import Any
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
+from tf_adapters.text import arguments
 from tf_adapters.text import columns
 from tf_adapters.text import device_memory
 from tf_adapters.text import rows as text_rows
@@ -33,19 +34,16 @@ class AnsweringModel(StandInModel):
         preprocessor: `PackerLayer`, or `None` if the model takes token features
             instead of texts.
         seed: Integer that determines the order of the training texts.
-        text_fields: Names of the text fields of an example, or `None` before
-            the first call.
     """
 
     preprocessor: PackerLayer | Any = None
     seed: int = 0
-    text_fields: tuple[str, ...] | None = None
 
     def evaluate(
         self,
         x: Any = None,
         y: Any = None,
-        batch_size: int = 32,
+        batch_size: int | None = 32,
         verbose: str | int = "auto",
         text: str | Sequence[str] | None = None,
         label: str | None = None,
@@ -54,20 +52,25 @@ class AnsweringModel(StandInModel):
         """Returns a dict of the loss and the head's metrics on the given data.
 
         Args:
-            x: See `fit`.
+            x: See `fit`. Weights in a `tf.data.Dataset` are ignored.
             y: See `fit`.
             batch_size: Number of texts per batch. Defaults to 32.
             verbose: See `keras.Model.evaluate`; for a `tf.data.Dataset` no
                 progress bar is shown.
             text: See `fit`.
             label: See `fit`.
-            **options: For token features, see `keras.Model.evaluate`.
+            **options: For token features only, see `keras.Model.evaluate`.
+
+        Raises:
+            UserError: If texts or labels are malformed, or texts do not support
+                an option.
         """
         with device_memory.explained(self.adapter_model, batch_size):
             if self._takes_features(x):
                 return self.adapter_model.evaluate(
                     x, y, batch_size=batch_size, verbose=verbose, **options
                 )
+            arguments.check_no_options("evaluate", options)
             if columns.is_dataset(x):
                 return self._stream(x, batch_size, text, label).evaluate()
             rows = self._rows(x, y, text=text, label=label)
@@ -76,7 +79,7 @@ class AnsweringModel(StandInModel):
     def evaluate_rows(
         self,
         rows: text_rows.TextRows,
-        batch_size: int = 32,
+        batch_size: int | None = 32,
         verbose: str | int = 0,
     ) -> dict[str, float]:
         """Returns a dict of the loss and the head's metrics on `TextRows`."""
@@ -85,7 +88,7 @@ class AnsweringModel(StandInModel):
     def predict(
         self,
         x: Any,
-        batch_size: int = 32,
+        batch_size: int | None = 32,
         verbose: str | int = "auto",
         text: str | Sequence[str] | None = None,
         **options: Any,
@@ -98,7 +101,7 @@ class AnsweringModel(StandInModel):
             batch_size: Number of texts per batch. Defaults to 32.
             verbose: See `keras.Model.predict`.
             text: See `fit`.
-            **options: For token features, see `keras.Model.predict`.
+            **options: For token features only, see `keras.Model.predict`.
 
         Returns:
             Array with a row for each text, for example class logits. For tags
@@ -109,6 +112,7 @@ class AnsweringModel(StandInModel):
                 return self.adapter_model.predict(
                     x, batch_size=batch_size, verbose=verbose, **options
                 )
+            arguments.check_no_options("predict", options)
             if columns.is_dataset(x):
                 return self._stream(x, batch_size, text).outputs(verbose)
             rows = self._rows(x, None, text=text, labeled=False)
@@ -117,7 +121,7 @@ class AnsweringModel(StandInModel):
     def answer(
         self,
         x: Any,
-        batch_size: int = 32,
+        batch_size: int | None = 32,
         verbose: str | int = 0,
         text: str | Sequence[str] | None = None,
     ) -> list[dict[str, Any]]:
@@ -142,7 +146,7 @@ class AnsweringModel(StandInModel):
     def encode(
         self,
         x: Any,
-        batch_size: int = 32,
+        batch_size: int | None = 32,
         verbose: str | int = 0,
         text: str | Sequence[str] | None = None,
         pooling: TokenPooling | None = None,
@@ -162,26 +166,34 @@ class AnsweringModel(StandInModel):
         Returns:
             Float32 array `(texts, width)`. For pairs, a head that makes vectors
             returns `(pairs, 2, width)`; all other heads read a pair together.
+
+        Raises:
+            UserError: If texts are malformed, or a head of words or answers
+                reads a text as several inputs, or as none.
         """
         vectors = vectors_of(self.adapter_model, pooling)
         with device_memory.explained(self.adapter_model, batch_size):
             if columns.is_dataset(x):
                 stream = self._stream(x, batch_size, text)
                 return of_single_texts(stream.outputs(verbose, vectors))
-            rows = self._rows(x, None, text=text, labeled=False)
+            rows = self._rows(x, None, text=text, labeled=False, answered=False)
             predictor = self._predictor(batch_size, verbose, vectors)
             return of_single_texts(predictor.vectors(rows))
 
     def _takes_features(self, x: Any) -> bool:
-        if self.preprocessor is None and isinstance(x, list | str):
+        if self.preprocessor is not None:
+            return columns.holds_features(x)
+        if isinstance(x, list | str):
+            self._check_packs(x)
+        return True
+
+    def _check_packs(self, x: Any) -> None:
+        if self.preprocessor is None:
             raise UserError(
                 "This model has no preprocessor, so it takes token features: "
-                "`tf_adapters.TextPacker(tokenizer, max_length)(texts)`. "
-                f"Received: {shown(x)}"
+                "`tf_adapters.TextPacker(tokenizer, max_length)(texts)`, in "
+                f"`fit`, `evaluate` and `predict`. Received: {shown(x)}"
             )
-        if self.preprocessor is None:
-            return True
-        return columns.holds_features(x)
 
     def _rows(
         self,
@@ -190,34 +202,38 @@ class AnsweringModel(StandInModel):
         text: str | Sequence[str] | None = None,
         label: str | None = None,
         labeled: bool = True,
+        answered: bool = True,
     ) -> text_rows.TextRows:
+        self._check_packs(x)
+        if answered:
+            arguments.check_answers(self.head)
         rows = text_rows.rows_of(x, y, self.head, text, label, labeled)
-        self._note_fields(rows.fields, labeled)
+        if self.text_fields is None:
+            self.text_fields = rows.fields
         return rows
 
     def _stream(
         self,
         x: Any,
-        batch_size: int,
+        batch_size: int | None,
         text: str | Sequence[str] | None = None,
         label: str | None = None,
     ) -> StreamRunner:
         # Imported here, because models can train without TensorFlow.
         from tf_adapters.text.stream_runner import StreamRunner
 
+        self._check_packs(x)
+        size = arguments.batch_size_of(batch_size)
         runner = StreamRunner(
-            self.adapter_model, self.preprocessor, x, batch_size, text, label
+            self.adapter_model, self.preprocessor, x, size, text, label
         )
-        self._note_fields(runner.fields, labeled=False)
+        if self.text_fields is None:
+            self.text_fields = runner.fields
         return runner
-
-    def _note_fields(self, fields: tuple[str, ...], labeled: bool) -> None:
-        if self.text_fields is None or labeled:
-            self.text_fields = fields
 
     def _predictor(
         self,
-        batch_size: int,
+        batch_size: int | None,
         verbose: str | int,
         model: keras.Model | None = None,
     ) -> Predictor:
@@ -225,6 +241,6 @@ class AnsweringModel(StandInModel):
             self.adapter_model if model is None else model,
             self.head,
             self.preprocessor.packer,
-            batch_size,
+            arguments.batch_size_of(batch_size),
             verbose,
         )

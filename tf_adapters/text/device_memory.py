@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def explained(
-    model: AdapterModel, batch_size: int
+    model: AdapterModel, batch_size: int | None
 ) -> contextlib.AbstractContextManager[None]:
     """Returns a context manager that explains errors about too little memory.
 

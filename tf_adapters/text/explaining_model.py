@@ -38,7 +38,9 @@ class ExplainingModel(AnsweringModel):
         An explanation says which words decide, how far each block's adapter
         moves each word, what the model answers without its adapter and without
         the adapter of each block, and which members of a fusion each word uses.
-        It takes about as many forward passes as a text has words.
+        It takes about as many forward passes as a text has words. Of a text
+        that is cut at `max_length`, the words that the model reads are
+        explained.
 
         Args:
             x: Texts, see `predict`, but not a `tf.data.Dataset`.
@@ -51,7 +53,7 @@ class ExplainingModel(AnsweringModel):
 
         Raises:
             UserError: If the head's answers cannot be explained (choices,
-                vectors, masked tokens), a text does not fit into one input, or
+                vectors, masked tokens), a text is read in several windows, or
                 the adapter is folded.
 
         Examples:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from typing import Any
 
+from tf_adapters.text import arguments
 from tf_adapters.text import columns
 from tf_adapters.text import device_memory
 from tf_adapters.text import rows as text_rows
@@ -26,7 +27,7 @@ class FittingModel(ExplainingModel):
         self,
         x: Any = None,
         y: Any = None,
-        batch_size: int = 32,
+        batch_size: int | None = 32,
         epochs: int = 1,
         verbose: str | int = "auto",
         callbacks: keras.callbacks.Callback
@@ -72,7 +73,7 @@ class FittingModel(ExplainingModel):
                 are held out and evaluated after each epoch. Defaults to 0.
             validation_data: `(texts, labels)`, or a table with the same
                 columns, or a `tf.data.Dataset`. The head's metrics are logged
-                as `val_<name>`.
+                as `val_<name>` after each epoch. Weights are not supported.
             shuffle: Whether to shuffle the texts in each epoch. Defaults to
                 `True`. A `tf.data.Dataset` is never shuffled.
             class_weight: Dict from a class's name or id to a factor for the
@@ -82,7 +83,9 @@ class FittingModel(ExplainingModel):
             text: Name of the table column with the texts, or two names for
                 pairs.
             label: Name of the table column with the labels. Default: `label`.
-            **options: See `keras.Model.fit`.
+            **options: See `keras.Model.fit`. Texts do not support
+                `validation_freq`, `validation_steps` and
+                `validation_batch_size`.
 
         Returns:
             Keras's `History`.
@@ -90,7 +93,8 @@ class FittingModel(ExplainingModel):
         Raises:
             UserError: If texts or labels are malformed. The message names the
                 first ten, or only the first one of a `tf.data.Dataset`. Also if
-                the memory of the device does not suffice.
+                an option is not supported, or the memory of the device does not
+                suffice.
         """
         given = {
             "epochs": epochs,
@@ -115,12 +119,14 @@ class FittingModel(ExplainingModel):
                     **weighting,
                     **given,
                 )
+            arguments.check_fit_options(options)
             named = {"text": text, "label": label}
             if columns.is_dataset(x):
                 training.check_stream_arguments(
                     y, validation_split, sample_weight
                 )
                 stream = self._stream(x, batch_size, **named)
+                self.text_fields = stream.fields
                 check = self._validation(validation_data, batch_size, named)
                 return stream.fit(
                     class_weight,
@@ -130,13 +136,14 @@ class FittingModel(ExplainingModel):
             train, held_out = training.split_rows(
                 self._rows(x, y, **named), validation_data, validation_split
             )
+            self.text_fields = train.fields
             check = self._validation(held_out, 32, named)
             weights = training.row_weights(self.head, train, **weighting)
             batches = training.batches_of(
                 self.head,
                 train,
                 self.preprocessor.packer,
-                batch_size,
+                arguments.batch_size_of(batch_size),
                 self.seed if shuffle else None,
                 weights,
             )
@@ -148,7 +155,7 @@ class FittingModel(ExplainingModel):
             )
 
     def _validation(
-        self, data: Any, batch_size: int, named: dict[str, Any]
+        self, data: Any, batch_size: int | None, named: dict[str, Any]
     ) -> Callable[[], dict[str, float]] | None:
         """Returns a function that evaluates the model on held-out texts.
 
@@ -162,7 +169,6 @@ class FittingModel(ExplainingModel):
         if columns.is_dataset(data):
             return self._stream(data, batch_size, **named).evaluate
         if not isinstance(data, text_rows.TextRows):
-            pair = isinstance(data, tuple) and len(data) in (2, 3)
-            x, y = data[:2] if pair else (data, None)
+            x, y = training.texts_and_labels(data)
             data = self._rows(x, y, **named)
         return lambda: self.evaluate_rows(data)

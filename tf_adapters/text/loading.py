@@ -15,12 +15,17 @@ from tf_adapters.encoders.load import load_encoder
 from tf_adapters.interop import formats
 from tf_adapters.interop import stored_adapter
 from tf_adapters.models import saving
+from tf_adapters.text.stored_fields import fields_of
 from tf_adapters.text.text_model import TextModel
 
 if TYPE_CHECKING:
     import os
 
     from tf_adapters.encoders.encoder import Encoder
+
+
+# Arguments of `TextModel` that an adapter does not determine.
+_OPTIONS = ("max_length", "learning_rate", "preprocessor", "seed")
 
 
 def load(
@@ -47,7 +52,8 @@ def load(
         quantize: See `load_encoder`. Not allowed with an `Encoder`. Default: as
             in training. An adapter that was trained on an encoder without
             quantization may be used on the quantized encoder.
-        **options: See `TextModel`: `max_length`, `learning_rate` ...
+        **options: `max_length`, `learning_rate`, `preprocessor` and `seed`, see
+            `TextModel`. Labels, head and method are those of the adapter.
 
     Raises:
         AdapterError: If there is no adapter, it is damaged, or it was trained
@@ -66,6 +72,7 @@ def load(
     if Path(folder).suffix == ".keras" and Path(folder).is_file():
         given = encoder, tokenizer, dtype, quantize
         return _load_file(folder, given, options)
+    _check_options(options)
     if not isinstance(encoder, str | Path | None):
         _check_none(dtype=dtype, quantize=quantize)
     stored = stored_adapter.find_stored(folder)
@@ -79,8 +86,7 @@ def load(
     options.setdefault("max_length", details.get("max_length"))
     adapter = saving.load_adapter(stored, encoder, name="default")
     model = TextModel.of_adapter(adapter, tokenizer, **options)
-    if details.get("text_fields"):
-        model.text_fields = tuple(details["text_fields"])
+    model.text_fields = fields_of(stored)
     run = path.parent
     if (run / "config.yaml").is_file() and path.name == "adapter":
         model.run_folder = run
@@ -95,6 +101,16 @@ def _check_none(**options: str | None) -> None:
                 "The encoder is loaded already, so its type is fixed. Pass "
                 f"`{name}={value!r}` to `load_encoder`."
             )
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    unknown = sorted({*options} - {*_OPTIONS})
+    if unknown:
+        raise UserError(
+            f"`load` does not take {cut(', '.join(unknown))}. Besides encoder "
+            f"and tokenizer, it takes {', '.join(_OPTIONS)}; labels, head, "
+            "windows and method are those of the stored adapter."
+        )
 
 
 def _load_file(

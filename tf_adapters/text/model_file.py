@@ -68,7 +68,7 @@ def config_of_text_model(text_model: TextModel) -> dict[str, Any]:
         "active": adapters.active,
         "seed": text_model.seed,
         "learning_rate": text_model.learning_rate,
-        "text_fields": _plain(text_model.text_fields),
+        "text_fields": _plain(adapters.text_fields),
         "preprocessor": layer and keras.saving.serialize_keras_object(layer),
     }
 
@@ -101,7 +101,12 @@ def text_model_from(cls: type[TextModel], config: dict[str, Any]) -> TextModel:
         model.adapters.add(parts["name"], make)
         model.compile()
     model.set_active(config["active"])
-    model.text_fields = config["text_fields"] and tuple(config["text_fields"])
+    fields = config["text_fields"]
+    if not isinstance(fields, dict):
+        # Earlier files have the fields of the active adapter only.
+        fields = {config["active"]: fields}
+    for name, names in fields.items():
+        model.adapters.text_fields[name] = names and tuple(names)
     return model
 
 

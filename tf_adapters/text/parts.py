@@ -13,6 +13,7 @@ from tf_adapters import methods
 from tf_adapters.common.errors import UserError
 from tf_adapters.config import presets
 from tf_adapters.heads.windows import check_pools_windows
+from tf_adapters.interop import stored_adapter
 from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import AdapterModel
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import os
 
     from tf_adapters.encoders.encoder import Encoder
+    from tf_adapters.interop.stored_adapter import StoredAdapter
 
 
 def as_method(method: methods.Method | str) -> methods.Method:
@@ -80,10 +82,25 @@ def _head_of(
     return head
 
 
+def as_source(
+    adapter: methods.Method | str | os.PathLike[str],
+) -> methods.Method | StoredAdapter:
+    """Returns the `Method` of a new adapter, or a `StoredAdapter`.
+
+    Args:
+        adapter: See `TextModel.add_adapter`.
+    """
+    if isinstance(adapter, str) and adapter in presets.preset_names():
+        return as_method(adapter)
+    if isinstance(adapter, methods.Method):
+        return adapter
+    return stored_adapter.find_stored(adapter)
+
+
 def make_adapter(
     encoder: Encoder,
     name: str,
-    adapter: methods.Method | str | os.PathLike[str],
+    source: methods.Method | StoredAdapter,
     labels: Sequence[str] | None,
     head: heads.Head | str | None,
     seed: int,
@@ -95,17 +112,20 @@ def make_adapter(
     Args:
         encoder: `Encoder` of the text model.
         name: Name of the adapter.
-        adapter: See `TextModel.add_adapter`.
+        source: Return value of `as_source`.
         labels: See `TextModel.add_adapter`.
         head: See `TextModel.add_adapter`.
         seed: Integer that seeds the weights of a new adapter.
     """
-    if isinstance(adapter, str) and adapter in presets.preset_names():
-        adapter = as_method(adapter)
-    if not isinstance(adapter, methods.Method):
-        return saving.load_adapter(adapter, encoder, name=name)
+    if not isinstance(source, methods.Method):
+        return saving.load_adapter(source, encoder, name=name)
     head = as_head(head, labels)
-    return AdapterModel(encoder, adapter, head, seed=seed, name=name)
+    return AdapterModel(encoder, source, head, seed=seed, name=name)
+
+
+def as_seed(seed: int | None) -> int:
+    """Returns the seed, or a new one if it is `None`."""
+    return random.SystemRandom().getrandbits(31) if seed is None else seed
 
 
 @contextlib.contextmanager

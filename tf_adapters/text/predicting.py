@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tf_adapters import heads
+from tf_adapters.common.errors import UserError
 from tf_adapters.data.examples import Examples
 from tf_adapters.heads.vector_head import VectorHead
 from tf_adapters.tasks.output_kinds import KINDS
@@ -108,8 +109,20 @@ class Predictor:
         return parts[0] if self.head.is_of_tokens else _stacked(parts)
 
     def vectors(self, rows: TextRows) -> np.ndarray:
-        """Returns the vectors of the texts in all rows, as one array."""
-        return _stacked([outputs for _, outputs in self._parts(rows)])
+        """Returns the vectors of the texts in all rows, as one array.
+
+        Raises:
+            UserError: If a row is encoded as several examples, or as none.
+        """
+        found = [outputs for _, outputs in self._parts(rows)]
+        if sum(map(len, found)) != len(rows):
+            raise UserError(
+                f"A head of the kind {heads.name_of(self.head)} reads some of "
+                "these texts as several inputs, or empty ones as none, so they "
+                "have no single vector. Raise `max_length`, leave out empty "
+                "texts, or encode with another head."
+            )
+        return _stacked(found)
 
     def answers(self, rows: TextRows) -> list[dict[str, Any]]:
         """Returns the head's decoded predictions, a dict for each row."""

@@ -11,8 +11,10 @@ import numpy as np
 
 from tf_adapters import heads
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.data.rows.table import Table
 from tf_adapters.data.rows.typed_rows import typed_rows
+from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.tasks.task import Task
 from tf_adapters.text import columns
 from tf_adapters.text.columns import LABEL
@@ -110,9 +112,15 @@ def rows_of(
         `TextRows`.
 
     Raises:
-        UserError: If `texts` has an unsupported type, or rows are malformed.
-            The message names the first ten.
+        UserError: If `texts` has an unsupported type, the head takes no labels,
+            or rows are malformed. The message names the first ten.
     """
+    if labels is not None and KINDS[heads.name_of(head)].label == "none":
+        raise UserError(
+            f"A head of the kind {heads.name_of(head)} takes no labels. Leave "
+            "them out and, if they say which texts are related, pass only "
+            f"rows with related texts. Received labels: {shown(labels)}"
+        )
     fields, named = columns.columns_of(texts, labels, head, text, label)
     wanted = "required" if labeled else "ignored"
     rows = TextRows(fields, named, _task(head, fields), wanted)

@@ -7,6 +7,7 @@ import keras
 from tf_adapters.common.types import Tensor
 from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.variable_groups import trained_table
+from tf_adapters.text.adapter_set import AdapterSet
 
 
 def _of_adapter_model(name: str) -> Any:
@@ -15,12 +16,30 @@ def _of_adapter_model(name: str) -> Any:
 
 
 class StandInModel(keras.Model):
-    """A Keras model that delegates to its `adapter_model`."""
+    """A Keras model that delegates to its `adapter_model`.
+
+    Attributes:
+        adapters: `AdapterSet` of all adapters.
+    """
+
+    adapters: AdapterSet
 
     @property
     def adapter_model(self) -> AdapterModel:
         """The `AdapterModel` of the active adapter."""
         raise NotImplementedError
+
+    @property
+    def text_fields(self) -> tuple[str, ...] | None:
+        """Names of the active adapter's text fields.
+
+        `None` before the first call, unless a stored adapter names them.
+        """
+        return self.adapters.text_fields.get(self.adapters.active)
+
+    @text_fields.setter
+    def text_fields(self, fields: tuple[str, ...] | None) -> None:
+        self.adapters.text_fields[self.adapters.active] = fields
 
     head = _of_adapter_model("head")
     method = _of_adapter_model("method")

@@ -19,6 +19,8 @@ from tf_adapters.text import losses
 from tf_adapters.text import packer_layer
 from tf_adapters.text import parts
 from tf_adapters.text.adapter_set import AdapterSet
+from tf_adapters.text.adapter_set import check_name
+from tf_adapters.text.stored_fields import fields_of
 from tf_adapters.text.stored_model import StoredModel
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ class TextModel(StoredModel):
         preprocessor: `"auto"` (default) to pack texts, a packer, or `None` if
             `fit` and `predict` get only token features.
         seed: Integer that seeds initial weights, the order of texts, and
-            dropout. Defaults to 0.
+            dropout. Defaults to 0. `None` draws one.
         adapter_name: Name of the first adapter, see `add_adapter`.
         use_encoder_dropout: See `AdapterModel`.
         windows: Maximum number of windows for texts longer than `max_length`
@@ -98,11 +100,13 @@ class TextModel(StoredModel):
         max_length: int | None = None,
         learning_rate: float | Literal["paper"] | None = None,
         preprocessor: Packer | PackerLayer | Literal["auto"] | None = "auto",
-        seed: int = 0,
+        seed: int | None = 0,
         adapter_name: str = "default",
         use_encoder_dropout: bool = True,
         windows: int | None = None,
     ) -> None:
+        seed = parts.as_seed(seed)
+        check_name(adapter_name)
         with parts.initial_weights(seed):
             model = AdapterModel(
                 as_encoder(encoder),
@@ -124,7 +128,7 @@ class TextModel(StoredModel):
         max_length: int | None = None,
         learning_rate: float | Literal["paper"] | None = None,
         preprocessor: Packer | PackerLayer | Literal["auto"] | None = "auto",
-        seed: int = 0,
+        seed: int | None = 0,
     ) -> Self:
         """Makes a text model from an `AdapterModel`.
 
@@ -149,11 +153,11 @@ class TextModel(StoredModel):
         max_length: int | None,
         learning_rate: float | Literal["paper"] | None,
         preprocessor: Packer | PackerLayer | Literal["auto"] | None,
-        seed: int,
+        seed: int | None,
     ) -> None:
         super().__init__(autocast=False, dtype="float32")
         self.encoder_info = model.encoder_info
-        self.seed = seed
+        self.seed = parts.as_seed(seed)
         self.learning_rate = learning_rate
         self.preprocessor = packer_layer.make_layer(
             tokenizer, model, preprocessor, max_length
@@ -255,15 +259,18 @@ class TextModel(StoredModel):
             head: See `TextModel`; only with a method.
 
         Raises:
-            UserError: If the name is taken, or the adapter belongs to another
-                encoder.
+            UserError: If the name is taken or not allowed, or the adapter
+                belongs to another encoder.
         """
+        source = parts.as_source(adapter)
         self.adapters.add(
             name,
             lambda: parts.make_adapter(
-                self.encoder_info, name, adapter, labels, head, self.seed
+                self.encoder_info, name, source, labels, head, self.seed
             ),
         )
+        if not isinstance(source, methods.Method):
+            self.text_fields = fields_of(source)
         self.compile()
 
     def set_active(self, name: str) -> None:

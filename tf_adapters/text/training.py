@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+import math
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -17,10 +19,10 @@ from tf_adapters.text import predicting
 from tf_adapters.text.batches import TextBatches
 from tf_adapters.text.later_batches import LaterBatches
 from tf_adapters.text.rows import ROWS_AT_ONCE
+from tf_adapters.text.rows import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from collections.abc import Mapping
     from collections.abc import Sequence
 
     from tf_adapters.data.tokens.packer import Packer
@@ -82,6 +84,27 @@ def split_rows(
             "between 0 and 1."
         )
     return rows.part(0, count), rows.part(count)
+
+
+def texts_and_labels(validation_data: Any) -> tuple[Any, Any]:
+    """Returns the texts and the labels of held-out data.
+
+    The labels are `None` if `validation_data`, an argument of `fit`, is a
+    table.
+
+    Raises:
+        UserError: If it holds weights.
+    """
+    data = validation_data
+    if not (isinstance(data, tuple) and len(data) in (2, 3)):
+        return data, None
+    if len(data) == 3 and data[2] is not None:
+        raise UserError(
+            "Evaluation of texts does not support weights. Pass "
+            "`validation_data=(texts, labels)`. Received weights: "
+            f"{shown(data[2])}"
+        )
+    return data[0], data[1]
 
 
 def check_stream_arguments(
@@ -146,12 +169,28 @@ def weights_by_id(
         class_weight: Dict from a class's name or id to its weight.
 
     Raises:
-        UserError: If a class is unknown, or the head does not have exactly one
-            class per text.
+        UserError: If a class is unknown, a weight is not a finite number, or
+            the head does not have exactly one class per text.
     """
     if KINDS[heads.name_of(head)].label != "class":
         raise UserError("`class_weight` is for heads with one class per text.")
-    return {class_id(k, head.labels): v for k, v in class_weight.items()}
+    if not isinstance(class_weight, Mapping):
+        raise _no_class_weight(class_weight)
+    weights = {}
+    for name, given in class_weight.items():
+        weight = plain(given)
+        if not isinstance(weight, int | float) or not math.isfinite(weight):
+            raise _no_class_weight(class_weight)
+        weights[class_id(plain(name), head.labels)] = float(weight)
+    return weights
+
+
+def _no_class_weight(received: Any) -> UserError:
+    return UserError(
+        "`class_weight` must be a dict from the name or id of a class to a "
+        'finite number, such as {"positive": 2.0}. Received: '
+        f"{shown(received)}"
+    )
 
 
 def _checked_weights(sample_weight: Any, count: int) -> np.ndarray:

@@ -93,6 +93,7 @@ def save(experiment: Experiment, names: Any, folder: Path, value: Any) -> None:
     metric = experiment.task.metrics[0]
     details = {
         "task": experiment.task.name,
+        "text_fields": list(experiment.task.text_fields),
         "max_length": config.data.max_length,
         "validation": {metric: value},
     }

@@ -1,0 +1,49 @@
+"""Tests that each adapter keeps the names of the texts that it reads."""
+
+import pytest
+
+from tests.text.models import CLASSES
+from tests.text.models import TEXTS
+from tests.text.models import eager
+from tests.text.models import text_model
+from tf_adapters.text import loading
+
+PAIRS = list(zip(TEXTS, TEXTS[::-1], strict=True))
+
+
+def test_only_training_changes_the_names_and_only_of_its_adapter(tmp_path):
+    model = text_model()
+    model.predict(TEXTS, verbose=0)
+    table = {"q": TEXTS, "a": TEXTS[::-1]}
+    model.fit(
+        table,
+        CLASSES,
+        text=("q", "a"),
+        validation_data=(PAIRS, CLASSES),
+        verbose=0,
+    )
+    model.evaluate(PAIRS, CLASSES, verbose=0)
+    assert model.text_fields == ("q", "a")
+    model.save_adapter(tmp_path / "pairs")
+    model.add_adapter("single", "lora", labels=("no", "yes"))
+    eager(model)
+    model.fit(TEXTS, [0, 1] * 3, verbose=0)
+    with model.disabled():
+        assert model.text_fields == ("text",)
+    model.add_adapter("stored", tmp_path / "pairs")
+    assert model.text_fields == ("q", "a")
+    model.set_active("single")
+    assert model.text_fields == ("text",)
+    model.set_active("default")
+    assert model.text_fields == ("q", "a")
+
+
+@pytest.mark.parametrize(
+    ("task", "fields"),
+    [("task: rte", ("sentence1", "sentence2")), ("task: moved", None)],
+)
+def test_an_earlier_run_reads_the_texts_of_its_task(task, fields, tmp_path):
+    text_model().save_adapter(tmp_path / "adapter")
+    content = f"{task}\nmethod: pfeiffer\n"
+    (tmp_path / "config.yaml").write_text(content, encoding="utf-8")
+    assert loading.load(tmp_path).text_fields == fields

@@ -124,7 +124,7 @@ ARGUMENTS = {
     "unknown way": ({"how": "median"}, "way to merge"),
     "no weights of a sum": ({"how": "output_sum"}, "needs a number for each"),
     "too few weights": ({"weights": (1,)}, "needs a number for each"),
-    "no finite weight": ({"weights": (1, float("nan"))}, "number for each"),
+    "no finite weight": ({"weights": (1, float("nan"))}, "finite numbers"),
     "no mean": ({"weights": (1, -1)}, "sum to 0"),
     "no texts": ({"how": "matched_mean"}, "needs texts"),
     "rank of a bottleneck": ({"how": "output_mean", "rank": 2}, "of LoRAs"),

@@ -7,6 +7,7 @@ import pytest
 from tests import tiny
 from tests.merging import made_adapters
 import tf_adapters
+from tf_adapters.common.errors import UserError
 from tf_adapters.merging import search
 
 
@@ -43,6 +44,23 @@ def test_it_begins_with_no_adapter_and_with_each_alone():
 
     search.search(loss, 2, evaluations=3)
     np.testing.assert_array_equal(tried, [[0, 0], [1, 0], [0, 1]])
+
+
+def test_weights_whose_loss_is_nan_are_not_the_best():
+    weights, loss = search.search(
+        lambda w: np.square(w - 1).sum() if w.any() else float("nan"),
+        num_weights=2,
+        evaluations=20,
+    )
+    assert weights.any() and loss < 2
+    with pytest.raises(UserError, match="The loss was NaN for all"):
+        search.search(lambda w: float("nan"), 2, evaluations=5)
+
+
+@pytest.mark.parametrize("evaluations", [0, -3, "5"])
+def test_at_least_one_evaluation(evaluations):
+    with pytest.raises(UserError, match="`evaluations` must be an integer of"):
+        search.search(lambda w: 1.0, 2, evaluations=evaluations)
 
 
 @pytest.mark.parametrize("method", ["pfeiffer", "lora"])

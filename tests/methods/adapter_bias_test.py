@@ -10,6 +10,7 @@ from tf_adapters import heads
 from tf_adapters.common import adapter_folder
 from tf_adapters.layers import Context
 from tf_adapters.methods import AdapterBias
+from tf_adapters.methods import MultiTask
 from tf_adapters.methods import Pfeiffer
 from tf_adapters.methods.method import EncoderShape
 from tf_adapters.models import saving
@@ -254,3 +255,10 @@ def test_gates_are_drawn_in_training_and_fixed_in_evaluation():
 def test_options_that_mean_nothing_are_refused(options):
     with pytest.raises(ValueError, match="train_norms|alpha_input|l0_lambda"):
         AdapterBias(**options)
+
+
+def test_the_model_of_a_task_reports_its_gates():
+    adapter = AdapterBias(l0_lambda=1e-3, train_norms="none")
+    method = MultiTask(adapter=adapter, train_encoder=False)
+    model = adapt(tiny.encoder(), method)
+    assert method.report(model) == adapter.report(model) != {}

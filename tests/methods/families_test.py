@@ -12,6 +12,7 @@ from tests.methods.cases import CASES
 from tests.methods.cases import ONE_OF_EACH
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.common.errors import AdapterError
 from tf_adapters.layers.slot import PROJECTIONS
 from tf_adapters.models import fusion_model
 from tf_adapters.models import saving
@@ -104,6 +105,15 @@ def test_a_gated_lora_of_debertas_query_and_key_ignores_padding():
             name: value[[row], : mask.sum()] for name, value in features.items()
         }
         np.testing.assert_allclose(outputs[[row]], model(alone), atol=1e-5)
+
+
+def test_a_bank_refuses_bitfit_on_deberta():
+    """It trains the offset of the norm of positions, which all texts share."""
+    encoder = tiny.encoder("deberta")
+    model = adapt(encoder, methods.BitFit(), HEAD)
+    assert any("rel_embeddings" in name for name in model.trained_variables())
+    with pytest.raises(AdapterError, match="cannot hold it.*rel_embedd"):
+        load_bank([model], encoder)
 
 
 # Blocks of ALBERT share the kernels that a LoRA would be folded into.

@@ -1,13 +1,17 @@
 """Checks of names and choices, with suggestions for unknown ones."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
 import difflib
+import math
+import numbers
 import typing
 from typing import TYPE_CHECKING
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -89,3 +93,55 @@ def check_choices(instance: "DataclassInstance") -> None:
         if typing.get_origin(hint) is typing.Literal:
             for one in values:
                 check_known(name, one, typing.get_args(hint))
+
+
+def is_integer(value: object) -> bool:
+    """Returns whether a value is an integer, of Python or NumPy, not a bool."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> bool:
+    """Returns whether a value is a real number, not a bool, NaN or infinite."""
+    is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return is_real and math.isfinite(value)
+
+
+def checked_integers(name: str, values: object) -> list[int]:
+    """Returns the values of an argument as a list of Python integers.
+
+    Args:
+        name: Name of the argument, for the message.
+        values: Value of the argument, which should be a list of integers.
+
+    Raises:
+        UserError: If it is not.
+    """
+    what = "integers, such as [0, 1]"
+    return list(map(int, _checked_list(name, values, is_integer, what)))
+
+
+def checked_numbers(name: str, values: object) -> list[float]:
+    """Returns the values of an argument as a list of Python floats.
+
+    Args:
+        name: Name of the argument, for the message.
+        values: Value of the argument, which should be a list of finite numbers.
+
+    Raises:
+        UserError: If it is not.
+    """
+    what = "finite numbers, such as [0.7, 0.3]"
+    return list(map(float, _checked_list(name, values, is_number, what)))
+
+
+def _checked_list(
+    name: str, values: object, is_right: Callable[[object], bool], what: str
+) -> list[typing.Any]:
+    """Returns `list(values)`, if `is_right` is true of each value."""
+    is_list = isinstance(values, Iterable) and not isinstance(values, dict)
+    found: list[typing.Any] = list(values) if is_list else []
+    if not is_list or not all(map(is_right, found)):
+        raise UserError(
+            f"`{name}` must be a list of {what}. Received: {shown(values)}"
+        )
+    return found

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 import dataclasses
-import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tf_adapters.common.checks import check_known
+from tf_adapters.common.checks import checked_numbers
+from tf_adapters.common.checks import is_integer
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.common.types import Tensor
@@ -82,11 +83,13 @@ class AdapterMerge:
         if rank is None:
             return None
         most = self._highest_rank()
-        if not (self.is_lora and self.joins) or not 1 <= rank <= most:
+        is_rank = is_integer(rank) and 1 <= rank <= most
+        if not (self.is_lora and self.joins and is_rank):
             raise UserError(
-                "`rank` is the rank that the products of LoRAs are cut to. It "
-                'needs how="output_mean" or "output_sum", and is at most the '
-                "sum of their ranks and the smaller side of their kernels. "
+                "`rank` is an integer, to which the rank of the products of "
+                'LoRAs is cut. It needs how="output_mean" or "output_sum", and '
+                "is at most the sum of their ranks and the smaller side of "
+                "their kernels. "
                 f'Received: rank={rank}, how="{self.how}", at most {most}'
             )
         return rank
@@ -119,6 +122,7 @@ class AdapterMerge:
                 "Matching the units of bottlenecks needs texts: pass "
                 "`inputs`, the features of a few hundred texts."
             )
+        models[0].check_features(inputs)
         found = [activations.unit_activations(m, inputs) for m in models]
         return [
             matching.matched_bottlenecks(slots, units, found[self.target_index])
@@ -128,10 +132,10 @@ class AdapterMerge:
     def checked_weights(self, weights: Sequence[float] | None) -> list[float]:
         """Checks the merge weights. For a mean, divides them by their sum."""
         number, is_mean = len(self.members), WAYS[self.how]
-        if weights is None and is_mean:
-            weights = [1.0] * number
-        weights = [] if weights is None else [float(w) for w in weights]
-        if len(weights) != number or not all(map(math.isfinite, weights)):
+        if weights is None:
+            weights = [1.0] * number if is_mean else []
+        weights = checked_numbers("weights", weights)
+        if len(weights) != number:
             raise UserError(
                 f"A merge by `{self.how}` of {number} adapters needs a number "
                 f"for each as `weights`. Received: {tuple(weights) or None}"

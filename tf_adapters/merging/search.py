@@ -12,6 +12,9 @@ from collections.abc import Callable
 import numpy as np
 import scipy.optimize
 
+from tf_adapters.common.checks import is_integer
+from tf_adapters.common.errors import UserError
+
 # Values of the authors' code (lorahub/algorithm.py).
 LIMIT = 1.5
 L1 = 0.05
@@ -34,7 +37,16 @@ def search(
         l1: Factor of the penalty, which is the mean of the weights' absolute
             values. Defaults to 0.05.
         evaluations: Maximum number of evaluations of the loss. Defaults to 40.
+
+    Raises:
+        UserError: If `evaluations` is not at least 1, or if the loss was NaN
+            each time.
     """
+    if not is_integer(evaluations) or evaluations < 1:
+        raise UserError(
+            "`evaluations` must be an integer of at least 1. Received: "
+            f"{evaluations!r}"
+        )
     tried = []
 
     def score(weights: np.ndarray) -> float:
@@ -55,5 +67,11 @@ def search(
             "fatol": 1e-5,
         },
     )
-    _, found, weights = min(tried, key=lambda one: one[0])
+    numbers = [one for one in tried if not np.isnan(one[0])]
+    if not numbers:
+        raise UserError(
+            f"The loss was NaN for all {len(tried)} weights that were tried. "
+            "Check the function that computes it."
+        )
+    _, found, weights = min(numbers, key=lambda one: one[0])
     return weights, found

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.common.types import Tensor
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.method import EncoderShape
@@ -43,6 +44,15 @@ class MultiTask(Method):
     sampling: typing.Literal["annealed", "proportional", "square_root"] = (
         "annealed"
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.adapter, Method):
+            raise UserError(
+                "`adapter` must be a method, such as "
+                "`tf_adapters.methods.Pfeiffer()`. Received: "
+                f"{shown(self.adapter)}"
+            )
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
         """Returns the slots that the method `adapter` makes for the blocks.
@@ -113,3 +123,7 @@ class MultiTask(Method):
     def penalty(self, model: Any) -> Tensor:
         """Returns the scalar that `adapter` adds to the loss."""
         return self.adapter.penalty(model)
+
+    def report(self, model: Any) -> dict[str, Any]:
+        """Returns the named numbers with which `adapter` describes a model."""
+        return self.adapter.report(model)

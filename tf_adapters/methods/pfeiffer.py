@@ -49,5 +49,5 @@ class Pfeiffer(BottleneckMethod):
     stacks_as = "pfeiffer"
 
     def __post_init__(self) -> None:
-        settle_width(self, default_factor=16.0)
         super().__post_init__()
+        settle_width(self, default_factor=16.0)

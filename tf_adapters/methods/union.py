@@ -52,6 +52,12 @@ class Union(Method):
     parts: typing.Any = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.parts, list | tuple):
+            raise UserError(
+                "The parts of a union are a tuple of methods. Received: "
+                f"{shown(self.parts)}. Put a single method in brackets: "
+                "(method,)."
+            )
         object.__setattr__(self, "parts", tuple(self.parts))
         for part in self.parts:
             alone = isinstance(part, Method) and not (

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 import os
 from typing import Any
 
+import keras
+
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.types import Tensor
 from tf_adapters.encoders.encoder import Encoder
@@ -80,6 +82,7 @@ class BankModel(BankStorage):
                 f"of its adapter among the bank's {len(self.names)}. "
                 "`bank.using(names)` looks them up."
             )
+        _check_ids(inputs["adapter_ids"], inputs["token_ids"])
 
     def feature_shapes(self) -> dict[str, tuple[None, ...]]:
         """Returns a dict from the name of an input to its shape."""
@@ -96,6 +99,19 @@ class BankModel(BankStorage):
         if "texts" in found:
             found = {**found, "texts": found["texts"][:, 0]}
         return found if "tokens" in found else found["texts"]
+
+
+def _check_ids(ids: Any, tokens: Any) -> None:
+    """Raises an `AdapterError` unless there is one integer per example."""
+    is_integer = "int" in keras.backend.standardize_dtype(ids.dtype)
+    sizes = {ids.shape[0] if len(ids.shape) == 1 else -1, tokens.shape[0]}
+    if not is_integer or -1 in sizes or len(sizes - {None}) > 1:
+        raise AdapterError(
+            "`adapter_ids` must be integers of shape (batch,), one for each of "
+            f"the texts in `token_ids` {tuple(tokens.shape)}. Received: "
+            f"{keras.backend.standardize_dtype(ids.dtype)} of shape "
+            f"{tuple(ids.shape)}"
+        )
 
 
 def load_bank(

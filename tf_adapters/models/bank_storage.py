@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tf_adapters.common.checks import is_integer
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.layers.banks.heads import count_outputs
@@ -141,6 +142,10 @@ class BankStorage(EncoderModel):
         with self._writing:
             member = trained_members.as_member(adapter, self.encoder_info)
             name = member.name if name is None else name
+            if not isinstance(name, str):
+                raise AdapterError(
+                    f"`name` must be a text. Received: name={name!r:.100}"
+                )
             arrays = self._reader.read(member)
             self._write(name, member, arrays, pinned)
         return name
@@ -231,10 +236,13 @@ class BankStorage(EncoderModel):
 
 
 def _check_capacity(capacity: int | None, num_members: int) -> None:
-    if capacity is not None and capacity < max(1, num_members):
+    least = max(1, num_members)
+    if capacity is not None and not (
+        is_integer(capacity) and capacity >= least
+    ):
         raise AdapterError(
-            f"`capacity` must be at least {max(1, num_members)}, the number of "
-            f"adapters. Received: capacity={capacity}"
+            f"`capacity` must be an integer of at least {least}, the number of "
+            f"adapters. Received: capacity={capacity!r}"
         )
 
 

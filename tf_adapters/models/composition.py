@@ -7,9 +7,10 @@ composition. `compose` converts folders and models to methods.
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
-import numbers
 from typing import Any
 
+from tf_adapters.common.checks import checked_integers
+from tf_adapters.common.checks import checked_numbers
 from tf_adapters.common.errors import UserError
 from tf_adapters.methods.registry import from_config
 from tf_adapters.methods.registry import to_config
@@ -85,9 +86,9 @@ class Average(Composition):
         normalize: bool = True,
     ) -> None:
         super().__init__(*members)
-        weights = [1.0] * len(members) if weights is None else list(weights)
-        are_numbers = all(isinstance(w, numbers.Real) for w in weights)
-        if len(weights) != len(members) or not are_numbers:
+        weights = [1.0] * len(members) if weights is None else weights
+        weights = checked_numbers("weights", weights)
+        if len(weights) != len(members):
             raise UserError(
                 f"An Average of {len(members)} members needs as many weights. "
                 f"Received: weights={tuple(weights)}"
@@ -136,11 +137,8 @@ class BatchSplit(Composition):
 
     def __init__(self, *members: Any, batch_sizes: Iterable[int]) -> None:
         super().__init__(*members)
-        self.batch_sizes = tuple(batch_sizes)
-        are_counts = all(
-            isinstance(size, numbers.Integral) and size >= 0
-            for size in self.batch_sizes
-        )
+        self.batch_sizes = tuple(checked_integers("batch_sizes", batch_sizes))
+        are_counts = all(size >= 0 for size in self.batch_sizes)
         if len(self.batch_sizes) != len(members) or not are_counts:
             raise UserError(
                 f"A BatchSplit of {len(members)} members needs a number of "

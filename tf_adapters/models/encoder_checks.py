@@ -99,7 +99,7 @@ def is_text(dtype: Any) -> bool:
 
 
 def _check_same_shapes(shapes: dict[str, Any]) -> None:
-    """Raises a `UserError` if inputs have different shapes.
+    """Raises a `UserError` if inputs have different shapes or no tokens.
 
     Without this check, the backend would broadcast them. Sizes that are `None`
     are not compared. `shapes` is a dict from the name of an input to its shape.
@@ -108,12 +108,13 @@ def _check_same_shapes(shapes: dict[str, Any]) -> None:
         len({size for size in sizes if size is not None}) < 2
         for sizes in zip(*shapes.values(), strict=True)
     )
-    if not is_right:
+    shape = shapes["token_ids"]
+    if not is_right or len(shape) < 2 or shape[-1] == 0:
         received = ", ".join(f"`{n}` {tuple(s)}" for n, s in shapes.items())
         raise UserError(
-            "Expected inputs of one shape, (batch, tokens). Received: "
-            f"{received}. `tf_adapters.TextPacker` makes them all of a batch "
-            "of texts."
+            "Expected inputs of one shape, (batch, tokens), with one token or "
+            f"more. Received: {received}. `tf_adapters.TextPacker` makes them "
+            "all of a batch of texts."
         )
 
 

@@ -28,16 +28,7 @@ def check_arguments(encoder: object, method: object, head: object) -> None:
     Also raises one if the head needs a pooler or vocabulary that the encoder
     does not have.
     """
-    if isinstance(encoder, tuple | list):
-        raise UserError(
-            "`load_encoder` returns an encoder and its tokenizer. Give the "
-            "encoder alone: `encoder, tokenizer = load_encoder(...)`."
-        )
-    if not isinstance(encoder, Encoder):
-        raise UserError(
-            "Expected as `encoder` what `tf_adapters.load_encoder` returns "
-            f"first. Received: {shown(encoder)}"
-        )
+    encoder = checked_encoder(encoder)
     if not isinstance(method, methods.Method):
         names = ", ".join(cls.__name__ for cls in methods.METHODS.values())
         raise UserError(
@@ -54,6 +45,21 @@ def check_arguments(encoder: object, method: object, head: object) -> None:
         )
     _check_pooler(encoder, head)
     _check_vocabulary(encoder, head)
+
+
+def checked_encoder(encoder: object) -> Encoder:
+    """Returns `encoder`; raises a `UserError` if it is not an `Encoder`."""
+    if isinstance(encoder, tuple | list):
+        raise UserError(
+            "`load_encoder` returns an encoder and its tokenizer. Give the "
+            "encoder alone: `encoder, tokenizer = load_encoder(...)`."
+        )
+    if not isinstance(encoder, Encoder):
+        raise UserError(
+            "Expected as `encoder` what `tf_adapters.load_encoder` returns "
+            f"first. Received: {shown(encoder)}"
+        )
+    return encoder
 
 
 def check_seed(seed: Any) -> None:

@@ -10,6 +10,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from tf_adapters import methods
+from tf_adapters.common.checks import checked_integers
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.layers.slot import Slot
@@ -69,7 +70,7 @@ def weights_of_slot(
 
     See `AdapterModel.slot_weights`.
     """
-    in_block = slots[block] if 0 <= block < len(slots) else {}
+    in_block = slots[block] if block in range(len(slots)) else {}
     if place not in in_block:
         filled = [
             f"block {i} {name}"
@@ -77,7 +78,7 @@ def weights_of_slot(
             for name in block_slots
         ]
         raise UserError(
-            f"The method attaches nothing at `{place}` in block {block}. It "
+            f"The method attaches nothing at `{place}` in block {block!r}. It "
             f"attaches something at: {', '.join(filled) or 'no block'}."
         )
     slot = in_block[place]
@@ -89,6 +90,7 @@ def leave_out(model: AssembledModel, blocks: Collection[int]) -> None:
 
     See `AdapterModel.leave_out`.
     """
+    blocks = checked_integers("blocks", blocks)
     _check_left_out(model, blocks)
     for block in blocks:
         # The variables remain part of the model, but are no longer used.

@@ -19,6 +19,7 @@ from tf_adapters.interop.stored_adapter import StoredAdapter
 from tf_adapters.models import adapter_reading
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import AdapterModel
+from tf_adapters.models.model_checks import checked_encoder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +85,7 @@ def read_members(
             belongs to another encoder, or if a folder holds no adapter.
     """
     check_is_list(adapters)
+    checked_encoder(encoder)
     if not adapters:
         raise AdapterError(
             "No trained adapters were given. Name their run folders with "

@@ -40,6 +40,8 @@ def score_settings(
         x: Column for the horizontal axis.
         split: Column of the metric.
     """
+    # Lists, such as `leave_out`, cannot be counted; their texts can.
+    runs = runs.assign(**{panel: runs[panel].map(_plain) for panel in panels})
     usual = {panel: runs[panel].mode().iloc[0] for panel in panels}
     rows = []
     for panel in panels:
@@ -52,6 +54,10 @@ def score_settings(
             numbers = 100 * values.mean(), 100 * values.sem(), len(values)
             rows.append((task, panel, str(setting), place, *numbers))
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _plain(setting: Any) -> Any:
+    return str(setting) if isinstance(setting, list) else setting
 
 
 @register("setting_search")

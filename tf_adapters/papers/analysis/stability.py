@@ -30,12 +30,15 @@ def boxes(runs: pd.DataFrame, over: Any, split: Any) -> pd.DataFrame:
     """Returns a `DataFrame` with `COLUMNS`, one row for each box of a box plot.
 
     A box has the runs with the same task, panel, value of `over`, and method.
+    The value of runs without the setting `over` is `"none"`.
 
     Args:
         runs: `DataFrame` with `task`, `panel`, `method`, `over` and `split`.
         over: Column with a box for each of its values.
         split: Column of the metric.
     """
+    settings = runs[over].astype(object)
+    runs = runs.assign(**{over: settings.where(settings.notna(), "none")})
     rows = []
     for (task, panel, box, method), group in runs.groupby(
         ["task", "panel", over, "method"], sort=False

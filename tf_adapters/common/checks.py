@@ -95,18 +95,18 @@ def check_choices(instance: "DataclassInstance") -> None:
                 check_known(name, one, typing.get_args(hint))
 
 
-def is_integer(value: object) -> bool:
+def is_integer(value: typing.Any) -> bool:
     """Returns whether a value is an integer, of Python or NumPy, not a bool."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def is_number(value: object) -> bool:
+def is_number(value: typing.Any) -> bool:
     """Returns whether a value is a real number, not a bool, NaN or infinite."""
     is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     return is_real and math.isfinite(value)
 
 
-def checked_integers(name: str, values: object) -> list[int]:
+def checked_integers(name: str, values: typing.Any) -> list[int]:
     """Returns the values of an argument as a list of Python integers.
 
     Args:
@@ -120,7 +120,7 @@ def checked_integers(name: str, values: object) -> list[int]:
     return list(map(int, _checked_list(name, values, is_integer, what)))
 
 
-def checked_numbers(name: str, values: object) -> list[float]:
+def checked_numbers(name: str, values: typing.Any) -> list[float]:
     """Returns the values of an argument as a list of Python floats.
 
     Args:
@@ -135,7 +135,10 @@ def checked_numbers(name: str, values: object) -> list[float]:
 
 
 def _checked_list(
-    name: str, values: object, is_right: Callable[[object], bool], what: str
+    name: str,
+    values: typing.Any,
+    is_right: Callable[[typing.Any], bool],
+    what: str,
 ) -> list[typing.Any]:
     """Returns `list(values)`, if `is_right` is true of each value."""
     is_list = isinstance(values, Iterable) and not isinstance(values, dict)

@@ -102,8 +102,9 @@ def is_integer(value: typing.Any) -> bool:
 
 def is_number(value: typing.Any) -> bool:
     """Returns whether a value is a real number, not a bool, NaN or infinite."""
-    is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return is_real and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return False
+    return math.isfinite(value)
 
 
 def checked_integers(name: str, values: typing.Any) -> list[int]:
@@ -141,10 +142,10 @@ def _checked_list(
     what: str,
 ) -> list[typing.Any]:
     """Returns `list(values)`, if `is_right` is true of each value."""
-    is_list = isinstance(values, Iterable) and not isinstance(values, dict)
-    found: list[typing.Any] = list(values) if is_list else []
-    if not is_list or not all(map(is_right, found)):
-        raise UserError(
-            f"`{name}` must be a list of {what}. Received: {shown(values)}"
-        )
-    return found
+    if isinstance(values, Iterable) and not isinstance(values, dict):
+        found: list[typing.Any] = list(values)
+        if all(map(is_right, found)):
+            return found
+    raise UserError(
+        f"`{name}` must be a list of {what}. Received: {shown(values)}"
+    )

@@ -238,12 +238,6 @@ def test_a_task_and_the_file_of_another_is_refused(tmp_path):
         resolve.resolve_config(layer)
 
 
-def test_least_steps_are_refused_for_several_tasks():
-    method = {"name": "multitask", "tasks": ["sst2", "rte"]}
-    with pytest.raises(ConfigError, match="200 .* Set `train.epochs` instead"):
-        resolve.resolve_config({"method": method, "train": {"min_steps": 200}})
-
-
 @pytest.mark.parametrize(
     "task", [{"metrics": ["macro_f1"]}, {"labels": ["b", "a"]}, 5, ["tickets"]]
 )

@@ -77,17 +77,25 @@ def _result(folder):
 
 
 @pytest.mark.parametrize(
-    ("method", "data", "message"),
+    ("method", "settings", "message"),
     [
         ({"adapter": {"name": "fusion"}}, {}, "needs several adapters"),
-        ({}, {"eval_languages": ["de"]}, "is for runs of one task"),
+        *(
+            ({}, settings, "is for runs of one task")
+            for settings in (
+                {"data": {"eval_languages": ["de"]}},
+                {"train": {"min_steps": 200}},
+            )
+        ),
     ],
 )
 def test_what_tasks_cannot_have_together(
-    data_dir, tmp_path, method, data, message, capsys
+    data_dir, tmp_path, method, settings, message, capsys
 ):
+    changes = settings
     settings = _settings(data_dir, _method(*TASKS, **method))
-    settings["data"].update(data)
+    for part, values in changes.items():
+        settings[part].update(values)
     assert _run(settings, tmp_path / "run") == 1
     assert message in capsys.readouterr().err
 

@@ -108,6 +108,9 @@ def test_only_damaged_adapters_stay_refused(monkeypatch, status, later):
         assert len(service.engine.loads) == 1
         await asyncio.sleep(0.06)
         asking = await _begun(asked(service))
+        # Another request does not load it at the same time.
+        assert await asked(service) == status
+        assert len(service.engine.loads) <= 2
         for load in service.engine.loads[1:]:
             _end(load)
         assert await asking == later

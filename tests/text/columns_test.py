@@ -7,6 +7,7 @@ import pytest
 from tests import dataset_double
 from tf_adapters import heads
 from tf_adapters.common.errors import UserError
+from tf_adapters.text import table_reading
 from tf_adapters.text.rows import rows_of
 
 CLASSES = heads.Classification(("neg", "pos"))
@@ -40,9 +41,19 @@ def test_lists_of_0_and_1_for_each_class_are_refused(form):
 def test_class_ids_of_a_data_set_are_matched_by_name(monkeypatch):
     data = dataset_double.table(monkeypatch, TEXTS, [0, 1, 0], ["pos", "neg"])
     assert _labels(data, None, CLASSES) == [1, 0, 1]
-    other = dataset_double.table(monkeypatch, TEXTS, [0, 1, 0], ["no", "yes"])
-    with pytest.raises(UserError, match="unknown label 'no'.*'neg', 'pos'"):
+    names = ["pos", "neutral"]
+    other = dataset_double.table(monkeypatch, TEXTS, [0, 1, 0], names)
+    with pytest.raises(UserError, match="unknown label 'neutral'.*'neg'"):
         rows_of(other, None, CLASSES)
+
+
+@pytest.mark.parametrize("head", [CLASSES, heads.Regression(), heads.Choice()])
+def test_class_ids_stay_where_no_name_is_known(monkeypatch, head):
+    data = dataset_double.table(
+        *(monkeypatch, TEXTS, [0, 1, -1], ["no", "yes"]),
+    )
+    names, column = table_reading.read_table(data, head.labels)
+    assert column("label") == [0, 1, None]
 
 
 def test_tags_of_a_data_set_are_matched_by_name(monkeypatch):
@@ -61,9 +72,10 @@ def test_pairs_may_be_arrays():
         rows_of([*pairs[:1], np.array(["c"])], [0, 1], CLASSES)
 
 
-def test_columns_may_have_numbers_as_names():
-    frame = pd.DataFrame([["a", 1], ["b", 0]])
-    assert _labels(frame, None, CLASSES, text=0, label=1) == [1, 0]
+@pytest.mark.parametrize("form", [pd.DataFrame, list])
+def test_columns_may_have_numbers_as_names(form):
+    table = form([{0: "a", 1: 1}, {0: "b", 1: 0}])
+    assert _labels(table, None, CLASSES, text=0, label=1) == [1, 0]
 
 
 def test_labels_may_be_a_tensor():

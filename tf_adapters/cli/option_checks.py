@@ -95,7 +95,8 @@ def _check_output(given: str | None, output: str) -> None:
         raise ConfigError(
             f"--output={cut(output)} is a folder. Give the name of a file."
         )
-    if not given or not os.path.exists(output) or given == "-":
+    # A terminal may be both.
+    if not given or not os.path.isfile(output) or given == "-":
         return
     if os.path.samefile(given, output):
         raise ConfigError(

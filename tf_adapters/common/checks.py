@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
+import contextlib
 import dataclasses
 import difflib
 import math
@@ -142,9 +143,10 @@ def _checked_list(
     what: str,
 ) -> list[typing.Any]:
     """Returns `list(values)`, if `is_right` is true of each value."""
-    if isinstance(values, Iterable) and not isinstance(values, dict):
-        found: list[typing.Any] = list(values)
-        if all(map(is_right, found)):
+    # An array of one number without a dimension is an `Iterable`, too.
+    with contextlib.suppress(TypeError):
+        found = [] if isinstance(values, dict) else list(values)
+        if not isinstance(values, dict) and all(map(is_right, found)):
             return found
     raise UserError(
         f"`{name}` must be a list of {what}. Received: {shown(values)}"

@@ -85,17 +85,6 @@ def check_setting_values(config: Config) -> None:
     _check_stride(config.data)
     _check_examples_of(config.data.train_examples_of)
     _check_stack(config)
-    _check_least_steps(config)
-
-
-def _check_least_steps(config: Config) -> None:
-    method = config.method if isinstance(config.method, dict) else {}
-    if config.train.min_steps and method.get("name") == "multitask":
-        raise ConfigError(
-            "`train.min_steps` is only for runs of one task. Received: "
-            f"{config.train.min_steps} with method `multitask`. Set "
-            "`train.epochs` instead."
-        )
 
 
 def _check_stack(config: Config) -> None:

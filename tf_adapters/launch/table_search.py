@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 from typing import Any
 
+from tf_adapters.common.checks import is_integer
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
 from tf_adapters.launch import table_settings
@@ -85,7 +86,7 @@ def tune(
         >>> model.run_folder.parts[-2:]
         ('trials', '001')
     """
-    if not isinstance(trials, int) or trials < 1:
+    if not is_integer(trials) or trials < 1:
         raise ConfigError(
             "`trials` must be a whole number from 1, the number of runs. "
             f"Received: {shown(trials)}"

@@ -212,7 +212,7 @@ def _draw(pictures: Any, folder: Path) -> tuple[Any, ...]:
             return [], [str(error)]
         path = folder / f"{picture.name}.png"
         with own_files.create(path) as file:
-            figure.savefig(file, dpi=150)
+            figure.savefig(file, format="png", dpi=150)
         drawn.append((picture, path))
     return drawn, []
 

@@ -56,14 +56,19 @@ def train_multitask(
         Dict, the content of the whole run's `result.json`.
 
     Raises:
-        ConfigError: If the configuration asks for snapshots, calibration or
-            callbacks.
+        ConfigError: If the configuration asks for snapshots, a smallest number
+            of steps, calibration or callbacks.
         Stopped: If the process was asked to stop, or another worker was lost.
     """
     if config.train.snapshot_steps:
         raise ConfigError(
             "`train.snapshot_steps` is for runs of one task. Leave it out, or "
             "take `train.keep` and `train.max_steps`."
+        )
+    if config.train.min_steps:
+        raise ConfigError(
+            "`train.min_steps` is for runs of one task. Leave it out, and set "
+            "`train.epochs`."
         )
     if config.train.calibrate:
         raise ConfigError(

@@ -102,6 +102,7 @@ def check_result(result: dict[str, Any]) -> None:
 
 # Key of the checksum in `result.json`.
 _CHECKSUM = "result_sha256"
+_NO_CHECKSUM = object()
 
 
 def write_result(path: Path, result: dict[str, Any]) -> None:
@@ -125,8 +126,8 @@ def read_result(path: Path) -> dict[str, Any]:
     """
     result = read_json(path)
     check_result(result)
-    checksum = result.pop(_CHECKSUM, None)
-    if checksum not in (None, hash_of_json(result)):
+    checksum = result.pop(_CHECKSUM, _NO_CHECKSUM)
+    if checksum not in (_NO_CHECKSUM, hash_of_json(result)):
         raise UserError(
             "its checksum differs. If you changed the file on purpose, remove "
             f"`{_CHECKSUM}` from it"

@@ -122,6 +122,10 @@ class Catalog:
             retry_at=time.monotonic() + wait,
         )
 
+    def postpone(self, offer: Offer) -> None:
+        """Sets the next time to load an adapter that could not be loaded."""
+        self.replace(offer, retry_at=time.monotonic() + RETRY_SECONDS)
+
     def remove(self, name: str) -> Offer:
         """Removes the offer of a name, and returns it.
 

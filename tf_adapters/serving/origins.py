@@ -35,7 +35,7 @@ def check_origin(headers: Mapping[str, str], is_local: bool) -> None:
 
 def is_loopback(name: str) -> bool:
     """Returns whether a name or an address is that of this machine itself."""
-    if name == "localhost":
+    if name.lower() == "localhost":
         return True
     try:
         return ipaddress.ip_address(name).is_loopback

@@ -102,7 +102,7 @@ def reading_of(
     if head is None:
         raise AdapterError(f"{folder} has no head, so it cannot answer.")
     length = details.get("max_length") or _MAX_LENGTH
-    _check_details(folder, details.get("text_fields") or [], length)
+    _check_length(folder, length)
     fields = stored_fields(folder, details)
     return Reading(
         head,
@@ -111,14 +111,7 @@ def reading_of(
     )
 
 
-def _check_details(folder: Path, fields: Any, length: Any) -> None:
-    if not isinstance(fields, list | tuple) or not all(
-        isinstance(field, str) for field in fields
-    ):
-        raise AdapterError(
-            f"In `adapter_config.json` of {folder}, `text_fields` must be a "
-            f"list of strings. Received: {shown(fields)}"
-        )
+def _check_length(folder: Path, length: Any) -> None:
     # `True` is an integer, too.
     if type(length) is not int or length < _SHORTEST:
         raise AdapterError(

@@ -113,6 +113,7 @@ class Service:
     async def _reply(
         self, offer: Offer, instances: list[Any], seconds: float
     ) -> Reply:
+        deadline = time.time() + seconds
         try:
             async with asyncio.timeout(seconds):
                 # Loaded first, so that no batch has to wait for that.
@@ -120,7 +121,7 @@ class Service:
                 ask = Ask(
                     *(offer.key, offer.source, instances),
                     tokens=estimated_tokens(instances, facts["max_length"]),
-                    deadline=time.time() + seconds,
+                    deadline=deadline,
                 )
                 return await self.engine.answer(ask)
         except TimeoutError:
@@ -168,6 +169,9 @@ class Service:
     async def _facts(self, offer: Offer) -> dict[str, Any]:
         offer.check()
         if offer.facts is None:
+            if offer.problem is not None:
+                # Others wait, so that a Hub that does not answer stops nobody.
+                self.catalog.postpone(offer)
             try:
                 facts = await self.engine.load(offer.key, offer.source)
             except LoadError as error:

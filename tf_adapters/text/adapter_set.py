@@ -137,6 +137,8 @@ class AdapterSet:
         try:
             yield
         finally:
-            del self.models[DISABLED], self.text_fields[DISABLED]
+            # An inner block may have removed them.
+            self.models.pop(DISABLED, None)
+            self.text_fields.pop(DISABLED, None)
             self.active = active.name
             self._lend(active.encoder_user)

@@ -15,7 +15,6 @@ from tf_adapters.tasks.output_kinds import KINDS
 _OF_VALIDATION = {
     "validation_freq": 1,
     "validation_steps": None,
-    "validation_batch_size": None,
 }
 
 
@@ -51,13 +50,14 @@ def check_no_options(method: str, options: Mapping[str, Any]) -> None:
 
     Args:
         method: Name of the method of `keras.Model` that has the options.
-        options: Dict from name to value. `None`, and `return_dict=True`, have
-            no effect and are allowed.
+        options: Dict from name to value. `None`, an empty list, and
+            `return_dict=True` have no effect and are allowed.
     """
     names = [
         name
         for name, value in options.items()
-        if value is not None and (name, value is True) != ("return_dict", True)
+        if not (value is None or (isinstance(value, list) and not value))
+        and (name, value is True) != ("return_dict", True)
     ]
     if names:
         listed = cut(", ".join(f"`{name}`" for name in names))

@@ -54,7 +54,7 @@ def columns_of(
         UserError: If `rows_of` does not support the texts, a column is missing,
             or the number of labels differs from the number of texts.
     """
-    table = read_table(texts)
+    table = read_table(texts, head.labels)
     if labels is None and isinstance(texts, Mapping):
         labels = texts.get(LABEL if label is None else label)
     if table is None:

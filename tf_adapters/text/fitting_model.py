@@ -84,8 +84,7 @@ class FittingModel(ExplainingModel):
                 pairs.
             label: Name of the table column with the labels. Default: `label`.
             **options: See `keras.Model.fit`. Texts do not support
-                `validation_freq`, `validation_steps` and
-                `validation_batch_size`.
+                `validation_freq` and `validation_steps`.
 
         Returns:
             Keras's `History`.

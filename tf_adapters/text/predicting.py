@@ -114,8 +114,14 @@ class Predictor:
         Raises:
             UserError: If a row is encoded as several examples, or as none.
         """
-        found = [outputs for _, outputs in self._parts(rows)]
-        if sum(map(len, found)) != len(rows):
+        parts = [*self._parts(rows)]
+        found = [outputs for _, outputs in parts]
+        read = [
+            window.row
+            for part, _ in parts
+            for window in getattr(part.source, "windows", ())
+        ]
+        if sum(map(len, found)) != len(rows) or len({*read}) < len(read):
             raise UserError(
                 f"A head of the kind {heads.name_of(self.head)} reads some of "
                 "these texts as several inputs, or empty ones as none, so they "

@@ -1,8 +1,10 @@
 """Reads the columns of tables: of pandas, of `datasets`, of lists and dicts."""
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 import numbers
 import sys
 from typing import Any
@@ -15,7 +17,7 @@ from tf_adapters.common.errors import shown
 Table = tuple[list[str], Callable[[str], list[Any]]]
 
 
-def read_table(data: Any) -> Table | None:
+def read_table(data: Any, known: Collection[str] | None = None) -> Table | None:
     """Returns a table's column names and a function that reads a column.
 
     Class ids of a `datasets.ClassLabel` are read as the names of their classes,
@@ -24,19 +26,22 @@ def read_table(data: Any) -> Table | None:
     Args:
         data: A `pandas.DataFrame`, a `datasets.Dataset`, a list of dicts, or a
             dict of columns. For other values, `None` is returned.
+        known: Names of classes. If given, ids of a `ClassLabel` stay ids unless
+            one of its names is known. Default: `None`, all become names.
     """
     pandas, datasets = map(sys.modules.get, ("pandas", "datasets"))
     if pandas and isinstance(data, pandas.DataFrame):
         names = list(dict.fromkeys(map(str, data.columns)))
         return names, lambda name: _frame_column(data, name)
     if datasets and isinstance(data, datasets.Dataset):
-        return data.column_names, lambda name: _dataset_column(data, name)
+        names = data.column_names
+        return names, lambda name: _dataset_column(data, name, known)
     if isinstance(data, Mapping):
         keys = {str(name): name for name in data}
         return list(keys), lambda name: listed(data[keys[name]])
     if isinstance(data, list) and data and isinstance(data[0], Mapping):
-        names = list(dict.fromkeys(name for row in data for name in row))
-        return names, lambda name: [row.get(name) for row in data]
+        keys = {str(name): name for row in data for name in row}
+        return list(keys), lambda name: [row.get(keys[name]) for row in data]
     return None
 
 
@@ -75,15 +80,21 @@ def _frame_column(frame: Any, name: str) -> list[Any]:
     return frame[columns[0]].tolist()
 
 
-def _dataset_column(dataset: Any, name: str) -> list[Any]:
+def _dataset_column(
+    dataset: Any, name: str, known: Collection[str] | None
+) -> list[Any]:
     feature = dataset.features[name]
     # The feature of a list has the feature of its elements.
     names = getattr(getattr(feature, "feature", feature), "names", None)
     values = list(dataset[name])
-    return values if names is None else [_named(v, names) for v in values]
+    if names is None:
+        return values
+    if known is not None and not {*known} & {*names}:
+        names = range(len(names))
+    return [_named(v, names) for v in values]
 
 
-def _named(value: Any, names: list[str]) -> Any:
+def _named(value: Any, names: Sequence[Any]) -> Any:
     """Replaces a class id, or each class id of a list, by the class's name."""
     if hasattr(value, "tolist"):
         value = value.tolist()

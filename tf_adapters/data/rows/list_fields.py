@@ -129,8 +129,8 @@ def parse_classes(value: Any, labels: Sequence[str]) -> list[int] | None:
         labels: Class names in the order of their ids.
 
     Raises:
-        UserError: If a class is unknown or in the list more than once, or the
-            value is not a list.
+        UserError: If a class is unknown, or the value is not a list, or is a 0
+            or 1 for each of three or more classes.
     """
     if value is None or value == "":
         return None
@@ -140,15 +140,13 @@ def parse_classes(value: Any, labels: Sequence[str]) -> list[int] | None:
         raise UserError(
             f"labels must be a list of classes, received {shown(value)}"
         )
-    found = (class_id(name, labels) for name in value)
-    ids = sorted(one for one in found if one is not None)
-    # A 0 or 1 for each of three or more classes repeats one of them.
-    if len(set(ids)) < len(ids):
+    if len(value) == len(labels) > 2 and not {*map(str, value)} - {"0", "1"}:
         raise UserError(
-            "labels must be a list of different classes, by name or id, and "
-            f"not a 0 or 1 for each class; received {shown(value)}"
+            "labels must be a list of classes, by name or id, and not a 0 or 1 "
+            f"for each class; received {shown(value)}"
         )
-    return ids
+    ids = (class_id(name, labels) for name in value)
+    return sorted({one for one in ids if one is not None})
 
 
 def parse_choice_index(value: Any, choices: Any) -> int | None:

@@ -21,12 +21,14 @@ def check_numbers(method: Any) -> None:
     """
     for name in (field.name for field in dataclasses.fields(method)):
         value = getattr(method, name)
+        if not isinstance(value, int | float):
+            continue  # Settings of a plug-in may have other types.
         if name in _DROPOUT and not 0 <= value < 1:
             raise UserError(
                 f"`{name}` is the share of elements that are dropped, at least "
                 f"0 and below 1. Received: {name}={value}"
             )
-        if name in _NOT_NEGATIVE and value is not None and value < 0:
+        if name in _NOT_NEGATIVE and value < 0:
             raise UserError(
                 f"`{name}` must not be negative. Received: {name}={value}"
             )

@@ -130,7 +130,7 @@ def test_one_text_gives_one_line(folder, capsys):
 
 def test_the_number_of_texts_is_the_tasks(folder, capsys):
     assert subcommands.run("predict", folder / "run", "a", "b") == 1
-    assert "takes 1 quoted texts" in capsys.readouterr().err
+    assert "give a quoted text for each" in capsys.readouterr().err
 
 
 def test_the_table_may_move(folder, capsys):

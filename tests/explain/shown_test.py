@@ -128,7 +128,7 @@ def test_the_command_splits_words_of_tags(folder, capsys, tmp_path):
     ("arguments", "message"),
     [
         ((), "takes the folder of a run and a quoted text"),
-        (("the", "film"), "reads `tokens`, so a command takes 1 quoted"),
+        (("the", "film"), "reads `tokens`. After its folder, give a quoted"),
     ],
 )
 def test_a_wrong_command_is_one_sentence(folder, capsys, arguments, message):

@@ -77,8 +77,8 @@ def _row_of(model: TextModel, texts: list[str]) -> Any:
     if len(texts) != len(fields):
         names = " and ".join(f"`{name}`" for name in fields)
         raise ConfigError(
-            f"The run reads {names}, so a command takes {len(fields)} quoted "
-            f"texts after the run's folder. Received: {said(texts)}"
+            f"The run reads {names}. After its folder, give a quoted text for "
+            f"each. Received: {said(texts)}"
         )
     from tf_adapters import heads
 

@@ -74,9 +74,9 @@ def _row_of(texts: Any, task: Task) -> dict[str, Any]:
     if task.list_field or len(texts) != len(fields):
         names = " and ".join(f"`{name}`" for name in fields)
         raise ConfigError(
-            f"Task `{task.name}` reads {names}, so a command takes "
-            f"{len(fields)} quoted texts after the run's folder, and no lists. "
-            "Give anything else as --input=<file>. Received: "
+            f"Task `{task.name}` reads {names}. After the run's folder, give a "
+            "quoted text for each, and no list. Give anything else as "
+            "--input=<file>. Received: "
             f"{cut(', '.join(map(repr, texts)))}"
         )
     for text in texts:

@@ -64,9 +64,9 @@ def check_backbone(
     if missing:
         raise UserError(f"`{path}` lacks the keys {missing}.")
     sizes = {k: config[k] for k in (*_SIZES, *_OTHER_SIZES) if k in config}
-    stored = sum(
-        file.stat().st_size for file in path.parent.glob("*.weights.h5")
-    )
+    # A link to itself is no file.
+    files = filter(pathlib.Path.is_file, path.parent.glob("*.weights.h5"))
+    stored = sum(file.stat().st_size for file in files)
     config_checks.check_sizes(sizes, {k: k for k in sizes}, stored, path)
     rate = config.get("dropout", 0)
     config_checks.check_number("dropout", rate, 0, 0.99, path)

@@ -17,6 +17,7 @@ from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import on_run
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.text_files import is_unicode
 from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import prediction_files
@@ -81,7 +82,7 @@ def _row_of(texts: Any, task: Task) -> dict[str, Any]:
         )
     for text in texts:
         # In arguments, Python turns undecodable bytes into lone surrogates.
-        if any("\ud800" <= character <= "\udfff" for character in text):
+        if not is_unicode(text):
             raise ConfigError(
                 "The text is not in UTF-8, the encoding of this terminal. Give "
                 "it in a file: --input=texts.txt."

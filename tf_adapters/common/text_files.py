@@ -127,6 +127,11 @@ def hash_of_json(value: Any) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
+def is_unicode(text: str) -> bool:
+    """Returns whether a string has no half of a surrogate pair."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def check_unicode(text: str) -> None:
     r"""Raises a `UserError` if a string has half of a surrogate pair.
 

@@ -96,7 +96,7 @@ def _columns(
 def _without_floats(values: list[Any]) -> list[Any]:
     """Converts floats back to whole numbers if pandas may have made them.
 
-    In a column of whole numbers, some of which are missing, pandas stores all
+    If a column of whole numbers has missing values, pandas stores the numbers
     as floats.
     """
     values = [plain(value) for value in values]

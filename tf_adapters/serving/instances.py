@@ -11,6 +11,7 @@ import json
 from typing import Any
 from typing import NoReturn
 
+from tf_adapters.common.text_files import is_unicode
 from tf_adapters.serving.request_error import RequestError
 
 _EXAMPLE = '{"instances": ["a fine film", "a dull one"]}'
@@ -112,7 +113,7 @@ def check_unicode(place: int, text: str) -> None:
         place: Index of the instance in the request, for the message.
         text: The text.
     """
-    if any("\ud800" <= character <= "\udfff" for character in text):
+    if not is_unicode(text):
         raise RequestError(
             400,
             f"Instance {place} (the first is 0) has half of a surrogate pair, "

@@ -34,7 +34,7 @@ def check_origin(headers: Mapping[str, str], is_local: bool) -> None:
 
 
 def is_loopback(name: str) -> bool:
-    """Returns whether a name or an address is that of this machine itself."""
+    """Returns whether a host name or IP address refers to this machine."""
     if name.lower() == "localhost":
         return True
     try:

@@ -193,12 +193,13 @@ class Service:
                 name was, or is in the server's folders.
 
         Returns:
-            The adapter's new offer, or that of a load that began later.
+            The adapter's new offer. If another load of the same name began
+            later and has finished, its offer is returned.
 
         Raises:
-            RequestError: If the source is malformed (400) or not allowed (403),
-                there is none (404), or the adapter cannot be used (409) or read
-                (503).
+            RequestError: With status 400 if the source is malformed, 403 if it
+                is not allowed, 404 if there is no source, 409 if the adapter
+                is damaged or does not fit, or 503 if reading it failed.
         """
         offer = self.catalog.new_offer(name, self._source(name, source))
         facts = await self.engine.load(offer.key, offer.source)

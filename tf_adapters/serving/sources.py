@@ -11,6 +11,7 @@ from pathlib import Path
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.text_files import is_unicode
 from tf_adapters.interop import formats
 from tf_adapters.interop import hub_address
 from tf_adapters.serving.request_error import RequestError
@@ -101,7 +102,7 @@ def check_allowed(source: str, allowed: Collection[str]) -> None:
     Raises:
         RequestError: With status 400 if the source cannot be a path, or 403.
     """
-    if len(source) > _LONGEST or "\0" in source or not _is_unicode(source):
+    if len(source) > _LONGEST or "\0" in source or not is_unicode(source):
         raise RequestError(
             400,
             f"`source` must be a path or an address of at most {_LONGEST:,} "
@@ -113,10 +114,6 @@ def check_allowed(source: str, allowed: Collection[str]) -> None:
             f"This server does not load adapters from {cut(source)}. "
             "--allow_sources lists what it may load.",
         )
-
-
-def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def is_allowed(source: str, allowed: Collection[str]) -> bool:

@@ -64,7 +64,7 @@ def listed(values: Any) -> list[Any]:
 
 
 def as_array(values: Any) -> Any:
-    """Converts a TensorFlow tensor to an array; returns other values as is."""
+    """Converts a TensorFlow tensor to an array; other values do not change."""
     is_tensor = hasattr(values, "numpy") and not hasattr(values, "tolist")
     return values.numpy() if is_tensor else values
 

@@ -174,11 +174,11 @@ class TrainStep:
         """
         replica = tf.distribute.get_replica_context()
         # Sums over replicas cannot be part of a program that XLA compiles, so
-        # there is one program before the sum and one after it.
+        # there is one program before the sum and one after it. All replicas
+        # share a program, so the replica's number is one of its arguments.
         loss, gradients = self._program(
-            f"gradients {self._left_out}",
-            functools.partial(self._sum_of_parts, replica),
-        )(features)
+            f"gradients {self._left_out}", self._sum_of_parts
+        )(features, replica.replica_id_in_sync_group)
         if self.strategy.num_replicas_in_sync > 1:
             gradients = replica.all_reduce(
                 tf.distribute.ReduceOp.SUM, gradients
@@ -187,9 +187,7 @@ class TrainStep:
         return loss, gradients, norms
 
     def _sum_of_parts(
-        self,
-        replica: tf.distribute.ReplicaContext,
-        features: dict[str, tf.Tensor],
+        self, features: dict[str, tf.Tensor], replica: tf.Tensor
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
         """Returns a replica's loss and gradients, summed over micro-batches."""
         return accumulation.accumulate(
@@ -259,7 +257,7 @@ class TrainStep:
         self,
         features: dict[str, tf.Tensor],
         number: int | tf.Tensor,
-        replica: tf.distribute.ReplicaContext,
+        replica: tf.Tensor,
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
         """Returns loss and gradients of micro-batch `number` of a replica."""
         values = [variable.value for variable in self.variables]
@@ -278,12 +276,17 @@ class TrainStep:
         ]
 
     def dropout_seed(
-        self, replica: tf.distribute.ReplicaContext, number: int | tf.Tensor = 0
+        self, replica: tf.Tensor, number: int | tf.Tensor = 0
     ) -> tf.Tensor:
-        """Returns the dropout seed of micro-batch `number` of a replica."""
+        """Returns the dropout seed of a replica's micro-batch.
+
+        Args:
+            replica: Integer tensor. Number of the replica, from 0.
+            number: Number of the micro-batch, from 0 (default).
+        """
         steps: Any = self.optimizer.iterations
         step = tf.cast(steps.value, tf.int64)
-        place = tf.cast(replica.replica_id_in_sync_group, tf.int64)
+        place = tf.cast(replica, tf.int64)
         place *= self.parts
         place += tf.cast(number, tf.int64)
         return stateless_seeds.pass_seed(self.seed, place, step)
@@ -292,7 +295,7 @@ class TrainStep:
         self,
         features: dict[str, tf.Tensor],
         number: int | tf.Tensor,
-        replica: tf.distribute.ReplicaContext,
+        replica: tf.Tensor,
     ) -> tf.Tensor:
         """Returns the loss of micro-batch `number` of a replica.
 

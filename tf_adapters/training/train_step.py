@@ -240,18 +240,9 @@ class TrainStep:
     ) -> None:
         if self.clip_norm is not None:
             gradients = _clipped(gradients, norms, self.clip_norm)
-        # Variables that the step does not use keep their values: neither
-        # momentum nor weight decay changes them.
-        used = [
-            pair
-            for pair, is_used in zip(
-                zip(gradients, self.variables, strict=True),
-                self._is_used[left_out],
-                strict=True,
-            )
-            if is_used
-        ]
-        self.optimizer.apply(*map(list, zip(*used, strict=True)))
+        self.optimizer.apply_used(
+            gradients, self.variables, self._is_used[left_out]
+        )
 
     def _gradients(
         self,

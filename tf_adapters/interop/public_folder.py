@@ -91,8 +91,8 @@ def _check_is_within(path: Path, folder: Path) -> None:
     if real.is_relative_to(root) or (is_cache and real.parent == blobs):
         return
     raise AdapterError(
-        f"{path} is a link to {real}, outside of the adapter folder, and is not "
-        "uploaded. Replace it by a copy if others may read it."
+        f"{path} is a link to {real}, outside of the adapter folder, and is "
+        "not uploaded. Replace it by a copy if others may read it."
     )
 
 

@@ -234,6 +234,24 @@ def test_a_box_over_two_settings(tmp_path):
     assert (enough.comparison.pairs, enough.comparison.runs) == (1, 8)
 
 
+def test_boxes_of_unequal_sizes_are_cut(tmp_path):
+    """The mean deviation from the median grows with the number of values."""
+    seeds = list(range(8))
+
+    def score(run):
+        is_missing = run.config.seed < 5 and run.point["method"] == "head_only"
+        return None if is_missing else 0.4 + 0.02 * run.config.seed
+
+    (verdict,) = _judge(
+        *(tmp_path, score, [SPREADS]),
+        predicts=False,
+        grid={**GRID, "task": ["rte"], "seed": seeds},
+    )
+    # The seeds 5 to 7 of each side.
+    assert verdict.comparison.runs == 6
+    assert verdict.comparison.difference == pytest.approx(0)
+
+
 def test_a_margin_is_in_points(tmp_path):
     margins = {"within": 8.0}, {"at_most_behind": 8.0}, {"within": 0.5}
     own = [{**CLAIM, **margin} for margin in margins]
@@ -459,6 +477,22 @@ def test_a_baseline_counts_once_for_each_seed(tmp_path, higher):
     assert statistics.bootstrap(pairs).seeds == 3
 
 
+def test_a_side_with_one_run_has_one_seed(tmp_path):
+    """Three seeds of one side, all compared with the same run of the other."""
+    grid = [
+        {"method": ["houlsby"], "seed": [0, 1, 2]},
+        {"method": ["head_only"]},
+    ]
+    (verdict,) = _judge(
+        *(tmp_path, _by_method(0.8, 0.7, spread=0.01)),
+        base={"task": "sst2", "encoder": "minilm"},
+        grid=grid,
+        where=None,
+    )
+    assert verdict.comparison.seeds == 1
+    assert "With one seed the interval covers only" in verdict.sentence
+
+
 def test_equal_differences_of_a_figure_have_no_interval(tmp_path):
     table = [("method", "seed", "similarity")]
     for seed in (0, 1):
@@ -537,6 +571,17 @@ def test_boxes_are_of_different_runs(tmp_path):
     own = {**OF_FIGURE, "where": None}
     (verdict,) = _judge(tmp_path, _by_method(0.9, 0.7), [own], figures=FIGURE)
     assert verdict.comparison.pairs == 6
+
+
+def test_rows_of_different_numbers_of_runs_are_a_pair(tmp_path):
+    table = [("task", "method", "similarity", "runs")]
+    for task, runs in (("sst2", 3), ("rte", 2)):
+        table.append((task, "houlsby", 0.9, runs))
+        table.append((task, "head_only", 0.5, 3))
+    _write_table(tmp_path, table)
+    own = {**OF_FIGURE, "where": None}
+    (verdict,) = _judge(tmp_path, _by_method(0.9, 0.7), [own], figures=FIGURE)
+    assert verdict.comparison.pairs == 2
 
 
 def test_a_figures_pairs_of_one_seed(tmp_path):

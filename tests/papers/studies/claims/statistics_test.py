@@ -202,6 +202,30 @@ def test_a_setting_with_one_seed_makes_all_pairs_one_sample():
     assert found == _compare(values)
 
 
+def test_a_missing_run_is_no_variation_between_seeds():
+    """Two sizes and one baseline; a run of the second size is missing."""
+    gains = {("small", 0): 0.049, ("small", 1): 0.05, ("small", 2): 0.051}
+    gains |= {("large", 0): 0.049, ("large", 1): 0.05}
+    found = statistics.compare_pairs(
+        [
+            statistics.Difference(gain, size, "runs", seed)
+            for (size, seed), gain in gains.items()
+        ]
+    )
+    # Deviations from the size's mean, weighted: 1/6 and 1/4 of each.
+    sums = [-0.001 / 6 - 0.0005 / 4, 0.0005 / 4, 0.001 / 6]
+    error = np.sqrt(3 / 2 * np.sum(np.square(sums)))
+    assert found.error == pytest.approx(error)
+    assert found.p < 0.001
+
+
+def test_differences_that_vary_together_are_one_sample():
+    found = statistics.compare_pairs(
+        [statistics.Difference(gain, "task", "runs", ()) for gain in (1, 2, 3)]
+    )
+    assert found.is_alone and (found.difference, found.p) == (2.0, 1.0)
+
+
 def test_settings_without_variation_have_no_interval():
     found = _compare([0.1, 0.1, 0.3, 0.3], ["a", "a", "b", "b"])
     assert found.p == 0.125 and np.isnan(found.interval()).all()

@@ -27,7 +27,10 @@ def find_boxes(
     The runs of such a group, a box, differ only in the settings that
     `claim.spreads` names. The two boxes of a pair come from the two sides of
     the claim and have the same value for every setting that the claim does not
-    compare. Boxes with fewer than `spreads.FEWEST` runs are left out.
+    compare. A small box seems to vary less than a large one, so both boxes of a
+    pair get the same number of runs: the larger box loses runs, first those
+    whose settings in `claim.spreads` do not occur in the other box. Boxes with
+    fewer than `spreads.FEWEST` runs are left out.
 
     Args:
         claim: `Claim` with `spreads`.
@@ -48,19 +51,43 @@ def find_boxes(
         if key not in ignored
     }
     high, low = (
-        _boxes(claim_pairs.side_rows(claim, wanted, runs, rows), keys, split)
+        _boxes(claim_pairs.side_rows(claim, wanted, runs, rows), keys)
         for wanted in (claim.higher, claim.than)
     )
-    return [
-        (high[box], low[box])
+    pairs = [
+        _of_equal_size(high[box], low[box], claim.spreads)
         for box in high
-        if box in low and min(len(high[box]), len(low[box])) >= spreads.FEWEST
+        if box in low
+    ]
+    return [
+        tuple([row[split] for row in box] for box in pair)
+        for pair in pairs
+        if len(pair[0]) >= spreads.FEWEST
     ]
 
 
-def _boxes(rows: Any, keys: Any, split: Any) -> Any:
+def _boxes(rows: Any, keys: Any) -> Any:
     boxes = collections.defaultdict(list)
     for row in rows:
-        values = {key: row.get(key) for key in sorted(keys)}
-        boxes[json.dumps(values, default=str)].append(row[split])
+        boxes[_values(row, sorted(keys))].append(row)
     return boxes
+
+
+def _values(row: Any, keys: Any) -> str:
+    return json.dumps({key: row.get(key) for key in keys}, default=str)
+
+
+def _of_equal_size(high: Any, low: Any, varied: Any) -> tuple[Any, ...]:
+    """Drops rows of the larger box, first those without a counterpart.
+
+    A counterpart is a row of the other box with the same values of the settings
+    `varied`.
+    """
+    size = min(len(high), len(low))
+    return tuple(
+        sorted(own, key=lambda row: _values(row, varied) not in there)[:size]
+        for own, there in (
+            (high, {_values(row, varied) for row in low}),
+            (low, {_values(row, varied) for row in high}),
+        )
+    )

@@ -180,10 +180,15 @@ def differences(matched: Any, runs: Sequence[Run], split: Any) -> list[Any]:
 
 
 def _sample(setting: Any, high: Any, low: Any, by_id: Any) -> dict[str, Any]:
-    """Returns a dict with the `group` and `sample` of a `statistics.Pair`."""
+    """Returns a dict with the `group` and `sample` of a `statistics.Pair`.
+
+    If only one side has seeds in the grid, all its runs are compared with the
+    same run of the other side. Then their differences vary together.
+    """
+    seeds = tuple(row["seed"] for row in (high, low) if "seed" in row)
     return {
         "group": _group(setting, by_id[high["run"]], by_id[low["run"]]),
-        "sample": (high.get("seed"), low.get("seed")),
+        "sample": seeds if len(seeds) > 1 else (),
     }
 
 

@@ -15,6 +15,10 @@ from tf_adapters.papers.studies.claims.statistics import Difference
 if TYPE_CHECKING:
     from tf_adapters.papers.studies.grid.claim import Claim
 
+# Columns that count what a row was measured on. They are integers, as settings
+# often are, but rows that differ in them are compared all the same.
+_COUNTS = ("runs", "seeds", "tasks", "tokens", "count")
+
 
 def figure_differences(
     claim: Claim, paths: Sequence[Any], keys: Collection[str]
@@ -24,7 +28,8 @@ def figure_differences(
     A claim compares two sides, for example two methods. A row of one side and a
     row of the other form a pair if they agree in all matching columns. These
     are the columns that the claim does not compare, except columns with
-    measured numbers and columns in which the two sides have no value in common.
+    measured numbers, columns that count runs or the like, and columns in which
+    the two sides have no value in common.
     Rows of the same side that agree in all matching columns are averaged first.
     If a pair of runs has several differences, for example one for each block,
     they are averaged too, because they are not independent.
@@ -130,6 +135,7 @@ def _pair_columns(
         column
         for column in both
         if column not in compared
+        and column not in _COUNTS
         and (column in keys or not _is_measured(both[column]))
         and set(first[column]) & set(second[column])
     ]

@@ -105,7 +105,7 @@ def bootstrap(
     sets = {pair.examples: pair.count for pair in pairs}
     drawn = _draw(pairs, weights, sets, draws, np.random.default_rng(seed))
     parts: list[Any] = [(np.var(drawn, ddof=1), sum(sets.values()) - len(sets))]
-    parts += _of_seeds(pairs, np.multiply(weights, whole))
+    parts += _of_seeds(pairs, weights, whole)
     error, freedom = add_variances(parts)
     return Comparison(
         difference,
@@ -164,24 +164,47 @@ def _counts(draws: int, count: Any, generator: Any) -> Any:
     return counts.reshape(draws, count)
 
 
-def _of_seeds(pairs: Sequence[Any], shares: Any) -> Iterator[Any]:
+def _of_seeds(pairs: Sequence[Any], weights: Any, values: Any) -> Iterator[Any]:
     """Yields the variance of a mean difference that is due to seeds.
 
     Yields a pair for each group (see `Pair`) with several seeds: the variance
-    and its degrees of freedom.
+    and its degrees of freedom. Only deviations from the mean of each setting
+    count, so that a missing run does not look like variation between seeds.
 
     Args:
         pairs: List of `Pair`.
-        shares: The terms of the mean difference, one for each pair.
+        weights: The weight of each pair in the mean difference.
+        values: The difference of each pair.
     """
+    of_settings = collections.defaultdict(list)
+    for pair, value in zip(pairs, values, strict=True):
+        of_settings[pair.setting].append(value)
+    means = {key: np.mean(some) for key, some in of_settings.items()}
     groups = collections.defaultdict(lambda: collections.defaultdict(float))
-    for number, (pair, share) in enumerate(zip(pairs, shares, strict=True)):
+    for number, (pair, weight, value) in enumerate(
+        zip(pairs, weights, values, strict=True)
+    ):
         group = pair.setting if pair.group is None else pair.group
-        groups[group][_sample(number, pair)] += share
+        deviation = weight * (value - means[pair.setting])
+        groups[group][_sample(number, pair)] += deviation
     for sums in groups.values():
-        if len(sums) > 1:
-            variance = len(sums) * np.var(list(sums.values()), ddof=1)
-            yield variance, len(sums) - 1
+        count = len(sums)
+        if count > 1:
+            squares = sum(deviation**2 for deviation in sums.values())
+            yield count / (count - 1) * squares, count - 1
+
+
+def _of_samples(pairs: Iterable[Any]) -> list[Difference]:
+    """Returns a `Difference` without a setting for each setting and sample.
+
+    Differences of the same setting and sample are averaged, because they vary
+    together.
+    """
+    samples = collections.defaultdict(list)
+    for number, pair in enumerate(pairs):
+        key = (pair.setting, _sample(number, pair))
+        samples[key].append(pair.value)
+    return [Difference(float(np.mean(some))) for some in samples.values()]
 
 
 def compare_pairs(pairs: Sequence[Any]) -> Comparison:
@@ -190,22 +213,21 @@ def compare_pairs(pairs: Sequence[Any]) -> Comparison:
     The difference is the mean over settings of the mean over their samples, as
     in `bootstrap`. If each setting has several samples, such as seeds, the
     standard error is that of the mean over samples, and the variance between
-    settings does not count. Otherwise all pairs are samples of one setting, as
-    in a paired t test. With one pair, or with equal differences, the spread is
-    unknown. Then there is no interval, and p is the share of sign flips with a
-    mean at least as far from zero.
+    settings does not count. Otherwise all samples are those of one setting, as
+    in a paired t test. With one sample, or with equal differences, the spread
+    is unknown. Then there is no interval, and p is the share of sign flips with
+    a mean at least as far from zero.
 
     Args:
         pairs: List of `Difference`, at least one.
     """
     if _least_seeds(pairs) == 1:
-        pairs = [Difference(pair.value) for pair in pairs]
+        pairs = _of_samples(pairs)
     settings = collections.Counter(pair.setting for pair in pairs)
-    shares = [
-        pair.value / settings[pair.setting] / len(settings) for pair in pairs
-    ]
-    mean, count = float(sum(shares)), len(pairs)
-    error, freedom = add_variances(_of_seeds(pairs, shares))
+    weights = [1 / settings[pair.setting] / len(settings) for pair in pairs]
+    values = [pair.value for pair in pairs]
+    mean, count = float(np.dot(weights, values)), len(pairs)
+    error, freedom = add_variances(_of_seeds(pairs, weights, values))
     if error <= 1e-9 * max(abs(pair.value) for pair in pairs):
         p = 2.0 ** (1 - count) if mean else 1.0
         return Comparison(mean, np.nan, float(count - 1), p, count)

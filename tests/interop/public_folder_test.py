@@ -11,6 +11,7 @@ from tests import commands
 from tests.interop import folders
 import tf_adapters
 from tf_adapters import heads
+from tf_adapters.common.errors import AdapterError
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.interop import hub_address
 from tf_adapters.interop import public_folder
@@ -216,3 +217,20 @@ def test_an_address_leads_out_of_nothing(address):
         tf_adapters.UserError, match="is not an adapter's address"
     ):
         hub_address.parse_address(address)
+
+
+def test_a_link_out_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "key").write_text("private")
+    folder = shutil.copytree(PFEIFFER, tmp_path / "adapter")
+    (folder / "README.md").symlink_to("../key")
+    with pytest.raises(AdapterError, match="README.md is a link"):
+        public_folder.public_files(folder)
+
+
+def test_links_of_the_hub_cache_are_followed(tmp_path):
+    blobs = shutil.copytree(PFEIFFER, tmp_path / "blobs")
+    folder = tmp_path / "snapshots" / "1a2b"
+    folder.mkdir(parents=True)
+    for blob in blobs.iterdir():
+        (folder / blob.name).symlink_to(f"../../blobs/{blob.name}")
+    assert "adapter_config.json" in public_folder.public_files(folder)

@@ -146,6 +146,13 @@ def test_a_local_server_answers_no_other_host(host, origin, status):
     assert response.status_code == status
 
 
+@pytest.mark.parametrize("host", ["127.1", "127.0.0.2", "::1"])
+def test_other_spellings_of_this_machine_are_local(host):
+    headers = {"Host": "evil.example:8501"}
+    client = _client(host=host)
+    assert client.get("/v2", headers=headers).status_code == 403
+
+
 @pytest.mark.parametrize(
     "options",
     [{"host": "0.0.0.0"}, {"host": "127.0.0.1", "token": "s3cret"}],

@@ -56,8 +56,8 @@ class _From:
             self.taken = Checkpoint(progress.step, *state)
 
 
-def _run(callbacks, recovery=None):
-    trainer = toy_runs.trainer(toy_runs.config(epochs=2))
+def _run(callbacks, recovery=None, **train):
+    trainer = toy_runs.trainer(toy_runs.config(**{"epochs": 2, **train}))
     records = []
     examples = toy_runs.examples()
     Loop(
@@ -106,12 +106,31 @@ def test_they_are_reported_what_is_logged_and_where_a_run_resumes():
     assert again.told[-1] == epochs.told[-1]
 
 
+@pytest.mark.integration
+def test_functions_are_called_and_added_epochs_count():
+    (epochs,) = make_callbacks([f"{HERE}:Epochs"])
+    steps = []
+    (function,) = make_callbacks(
+        [
+            {
+                "name": "keras.callbacks:LambdaCallback",
+                "on_train_batch_end": lambda step, logs: steps.append(step),
+            }
+        ]
+    )
+    _run([epochs, function], epochs=1, min_steps=5)
+    assert steps == list(range(6))
+    assert epochs.told[0] == ("begin", {"step": 0}, 2)
+
+
 @pytest.mark.parametrize(
     ("items", "message"),
     [
         ("mlflow", "is a list, for example"),
         ([3], "is a name, or a mapping of `name`"),
         ([{"patience": 3}], "is a name, or a mapping of `name`"),
+        ([{"name": ["a"]}], "is a name, or a mapping of `name`"),
+        ([".callbacks:A"], "no callback .*relative import"),
         (["mlflo"], "no callback .*mlflo.* names no module.*mlflow, wandb"),
         (["no_such_module:A"], "No module named"),
         ([f"{HERE}:Nothing"], "has no attribute"),

@@ -234,6 +234,32 @@ def test_without_a_cluster_it_says_what_to_set(monkeypatch, value):
         distribution.make_strategy("multi_worker_mirrored")
 
 
+@pytest.mark.parametrize(
+    ("worker", "task", "reason"),
+    [
+        (["localhost:1"], {}, "must also specify `task_type`"),
+        (
+            ["localhost:1"],
+            {"task": {"type": "worker", "index": 1}},
+            "maximum id",
+        ),
+        (
+            "localhost:1",
+            {"task": {"type": "worker", "index": 0}},
+            "must be a list",
+        ),
+    ],
+    ids=["no_task", "large_index", "string"],
+)
+def test_a_wrong_place_in_a_cluster_is_answered_in_a_sentence(
+    monkeypatch, worker, task, reason
+):
+    value = json.dumps({"cluster": {"worker": worker}, **task})
+    monkeypatch.setenv("TF_CONFIG", value)
+    with pytest.raises(ConfigError, match=f"TF_CONFIG on each .*{reason}"):
+        distribution.make_strategy("multi_worker_mirrored")
+
+
 def test_workers_send_more_than_a_message_holds(monkeypatch):
     monkeypatch.setattr(workers, "_AT_ONCE", 3)
     strategy = tf.distribute.OneDeviceStrategy("/cpu:0")

@@ -49,6 +49,23 @@ def test_the_last_phase_has_a_schedule_of_its_own():
     np.testing.assert_allclose(rates, expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("used", [[True, False], [False, False]])
+def test_a_step_counts_and_changes_only_what_it_uses(used):
+    variables = [keras.Variable([1.0], name="kernel") for _ in used]
+    train = TrainConfig(warmup_fraction=0.0, weight_decay=0.1)
+    for kind in (optimizers.AdamWOfSums, FusedAdamW):
+        optimizer = optimizers.make_optimizer(
+            train, [(40, 1.0)], variables, kind=kind
+        )
+        before = [float(v[0]) for v in variables]
+        optimizer.apply_used([tf.ones(1)] * 2, variables, used)
+        changed = [
+            float(v[0]) != b for v, b in zip(variables, before, strict=True)
+        ]
+        assert changed == used
+        assert int(optimizer.iterations) == 1
+
+
 @pytest.mark.parametrize("name", ["houlsby", "full", "adapter_bias_l0"])
 def test_norms_biases_vectors_and_gates_do_not_decay(name):
     model = adapt(tiny.encoder(), CASES[name][0], HEAD)

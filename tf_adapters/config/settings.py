@@ -75,6 +75,7 @@ class TrainConfig:
             disabled in a training step, such as `[0, 5]`. Each step draws a
             number in this range, and disables the adapters of that many blocks,
             counted from the first (Rueckle et al. 2021, "robust AdapterDrop").
+            With `steps_per_loop`, all steps of a device call share a number.
             The backward pass ends at the first block that trains. `[]` for
             none.
         cache_frozen_blocks: Type in which to cache the output of the encoder's

@@ -14,6 +14,7 @@ import re
 from typing import Any
 
 from tf_adapters.common import adapter_folder
+from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import hub_address
 from tf_adapters.interop import public_names
 from tf_adapters.interop.formats import SETUP_FILE
@@ -57,7 +58,8 @@ def public_files(folder: str | os.PathLike[str]) -> dict[str, Path | bytes]:
         new content in bytes if local paths in it were replaced.
 
     Raises:
-        AdapterError: If a configuration is damaged.
+        AdapterError: If a configuration is damaged, or a file is a link to one
+            outside of the folder.
     """
     folder, replaced = Path(folder), {}
     paths = {
@@ -65,6 +67,8 @@ def public_files(folder: str | os.PathLike[str]) -> dict[str, Path | bytes]:
         for path in sorted(folder.rglob("*"))
         if path.name in _FILES and path.is_file()
     }
+    for path in paths.values():
+        _check_is_within(path, folder)
     found = {
         name: _public_json(path, replaced) if path.suffix == ".json" else path
         for name, path in paths.items()
@@ -73,6 +77,23 @@ def public_files(folder: str | os.PathLike[str]) -> dict[str, Path | bytes]:
         if path.name == _CARD:
             found[name] = _public_card(path, replaced)
     return found
+
+
+def _check_is_within(path: Path, folder: Path) -> None:
+    """Raises an `AdapterError` for a link that leads out of an adapter folder.
+
+    A stranger's folder could have a link to a private file of this machine. In
+    the Hub's cache all files are links, from `snapshots/REVISION` to `blobs`.
+    """
+    real, root = path.resolve(), folder.resolve()
+    is_cache = root.parent.name == "snapshots"
+    blobs = root.parent.parent / "blobs"
+    if real.is_relative_to(root) or (is_cache and real.parent == blobs):
+        return
+    raise AdapterError(
+        f"{path} is a link to {real}, outside of the adapter folder, and is "
+        "not uploaded. Replace it by a copy if others may read it."
+    )
 
 
 def local_members(folder: str | os.PathLike[str]) -> list[str]:

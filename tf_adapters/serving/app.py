@@ -14,7 +14,7 @@ from tf_adapters.common.extras import needs_extra
 from tf_adapters.serving.metrics import Handled
 from tf_adapters.serving.metrics import Metrics
 from tf_adapters.serving.origins import check_origin
-from tf_adapters.serving.origins import is_loopback
+from tf_adapters.serving.origins import listens_locally
 from tf_adapters.serving.request_error import RequestError
 from tf_adapters.serving.request_log import RequestLog
 from tf_adapters.serving.routes import Handler
@@ -60,7 +60,7 @@ class App:
         self.log = log
         self.is_draining = False
         self._token = token
-        self._is_local = token is None and is_loopback(host)
+        self._is_local = token is None and listens_locally(host)
         self._open = UnderWay()
         self.metrics = Metrics(
             lambda: service.under_way.total,

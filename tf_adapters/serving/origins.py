@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 import ipaddress
+import socket
 from urllib.parse import urlsplit
 
 from tf_adapters.serving.request_error import RequestError
@@ -41,6 +42,18 @@ def is_loopback(name: str) -> bool:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+def listens_locally(host: str) -> bool:
+    """Returns whether an address to listen on is reached from here only.
+
+    Spellings of 127.0.0.1 such as `127.1`, and names, are looked up.
+    """
+    try:
+        found = socket.getaddrinfo(host, None) if host else []
+    except OSError:  # The server cannot listen on it, and says so.
+        return False
+    return bool(found) and all(is_loopback(str(a[4][0])) for a in found)
 
 
 def _name_in(address: str) -> str:

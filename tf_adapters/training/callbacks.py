@@ -45,7 +45,8 @@ def make_callbacks(items: object) -> list[keras.callbacks.Callback]:
 
 def _make(item: object) -> keras.callbacks.Callback:
     settings = {"name": item} if isinstance(item, str) else item
-    if not isinstance(settings, dict) or "name" not in settings:
+    is_mapping = isinstance(settings, dict)
+    if not (is_mapping and isinstance(settings.get("name"), str)):
         raise ConfigError(
             "An item of `train.callbacks` is a name, or a mapping of `name` "
             f"and the callback's arguments. Received: {shown(item)}"
@@ -71,7 +72,7 @@ def _find(name: Any) -> type[keras.callbacks.Callback]:
         return cls
     try:
         cls = _imported(name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise ConfigError(
             f"There is no callback {shown(name)}: {error!s:.200} Expected: "
             f"{', '.join(NAMES)}, or `module:Class` of a module that Python "
@@ -177,8 +178,10 @@ class LoopCallbacks:
 
 def _overrides_batch_end(callback: keras.callbacks.Callback) -> bool:
     base = keras.callbacks.Callback
+    # `LambdaCallback` has functions as attributes of the instance.
     return any(
-        getattr(type(callback), name) is not getattr(base, name)
+        getattr(getattr(callback, name), "__func__", None)
+        is not getattr(base, name)
         for name in ("on_train_batch_end", "on_batch_end")
     )
 

@@ -69,14 +69,24 @@ def _multi_worker_mirrored(tpu: str) -> tf.distribute.Strategy:
     except (ValueError, KeyError, AttributeError, TypeError):
         found = False
     if not found:
+        raise ConfigError(_bad_tf_config())
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    except (TypeError, ValueError, tf.errors.OpError) as error:
+        # For example, the task is missing or its index is too large.
         raise ConfigError(
-            "--distribution_strategy=multi_worker_mirrored needs the "
-            "environment variable TF_CONFIG on each worker, for example "
-            '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": '
-            '{"type": "worker", "index": 0}}. Received: '
-            f"{shown(os.environ.get('TF_CONFIG'))}"
-        )
-    return tf.distribute.MultiWorkerMirroredStrategy()
+            f"{_bad_tf_config()} {str(error).splitlines()[0]}"
+        ) from error
+
+
+def _bad_tf_config() -> str:
+    return (
+        "--distribution_strategy=multi_worker_mirrored needs the environment "
+        'variable TF_CONFIG on each worker, for example {"cluster": '
+        '{"worker": ["host1:2222", "host2:2222"]}, "task": {"type": "worker", '
+        '"index": 0}}. Received: '
+        f"{shown(os.environ.get('TF_CONFIG'))}"
+    )
 
 
 def is_tpu(strategy: tf.distribute.Strategy) -> bool:

@@ -173,16 +173,10 @@ class JaxStep:
     def _applied(
         self, state: list[Tensor], gradients: list[Tensor], used: list[bool]
     ) -> list[Tensor]:
-        """Returns the state after the optimizer has applied the gradients.
-
-        Variables that the step does not use keep their values: neither momentum
-        nor weight decay changes them.
-        """
-        pairs = zip(gradients, self.variables, used, strict=True)
-        chosen = [(g, v) for g, v, is_used in pairs if is_used]
+        """Returns the state after the optimizer has applied the gradients."""
         mapping = zip(self.state, state, strict=True)
         with keras.StatelessScope(state_mapping=mapping) as scope:
-            self.optimizer.apply(*map(list, zip(*chosen, strict=True)))
+            self.optimizer.apply_used(gradients, self.variables, used)
         return [scope.get_current_value(variable) for variable in self.state]
 
 

@@ -98,7 +98,7 @@ class Loop:
         """
         self.trainer.prepare_training(len(self.schedule.batches))
         self.callbacks = LoopCallbacks(
-            self._given_callbacks, self.trainer, self.settings.epochs
+            self._given_callbacks, self.trainer, len(self.schedule.plans)
         )
         self._recover()
         with progress_bar(

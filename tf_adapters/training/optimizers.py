@@ -121,6 +121,31 @@ class AdamWOfSums(keras.optimizers.AdamW):
         steps: Any = self.iterations
         return float(self._schedule(steps - 1))
 
+    def apply_used(
+        self,
+        gradients: list[Tensor],
+        variables: list[keras.Variable],
+        used: list[bool],
+    ) -> None:
+        """Updates the variables that a step uses, and counts the step.
+
+        The other variables keep their values: neither momentum nor weight decay
+        changes them.
+
+        Args:
+            gradients: List with the gradient of each variable.
+            variables: List of variables.
+            used: Whether the step uses each variable.
+        """
+        rows = zip(gradients, variables, used, strict=True)
+        chosen = [(gradient, v) for gradient, v, is_used in rows if is_used]
+        if chosen:
+            self.apply(*map(list, zip(*chosen, strict=True)))
+        else:
+            # Keras would not count the step.
+            steps: Any = self.iterations
+            steps.assign_add(1)
+
     def _all_reduce_sum_gradients(
         self, grads_and_vars: Iterable[tuple[Tensor, keras.Variable]]
     ) -> list[tuple[Tensor, keras.Variable]]:

@@ -174,11 +174,11 @@ class TrainStep:
         """
         replica = tf.distribute.get_replica_context()
         # Sums over replicas cannot be part of a program that XLA compiles, so
-        # there is one program before the sum and one after it.
+        # there is one program before the sum and one after it. All replicas
+        # share a program, so the replica's number is one of its arguments.
         loss, gradients = self._program(
-            f"gradients {self._left_out}",
-            functools.partial(self._sum_of_parts, replica),
-        )(features)
+            f"gradients {self._left_out}", self._sum_of_parts
+        )(features, replica.replica_id_in_sync_group)
         if self.strategy.num_replicas_in_sync > 1:
             gradients = replica.all_reduce(
                 tf.distribute.ReduceOp.SUM, gradients
@@ -187,9 +187,7 @@ class TrainStep:
         return loss, gradients, norms
 
     def _sum_of_parts(
-        self,
-        replica: tf.distribute.ReplicaContext,
-        features: dict[str, tf.Tensor],
+        self, features: dict[str, tf.Tensor], replica: tf.Tensor
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
         """Returns a replica's loss and gradients, summed over micro-batches."""
         return accumulation.accumulate(
@@ -242,24 +240,15 @@ class TrainStep:
     ) -> None:
         if self.clip_norm is not None:
             gradients = _clipped(gradients, norms, self.clip_norm)
-        # Variables that the step does not use keep their values: neither
-        # momentum nor weight decay changes them.
-        used = [
-            pair
-            for pair, is_used in zip(
-                zip(gradients, self.variables, strict=True),
-                self._is_used[left_out],
-                strict=True,
-            )
-            if is_used
-        ]
-        self.optimizer.apply(*map(list, zip(*used, strict=True)))
+        self.optimizer.apply_used(
+            gradients, self.variables, self._is_used[left_out]
+        )
 
     def _gradients(
         self,
         features: dict[str, tf.Tensor],
         number: int | tf.Tensor,
-        replica: tf.distribute.ReplicaContext,
+        replica: tf.Tensor,
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
         """Returns loss and gradients of micro-batch `number` of a replica."""
         values = [variable.value for variable in self.variables]
@@ -278,12 +267,17 @@ class TrainStep:
         ]
 
     def dropout_seed(
-        self, replica: tf.distribute.ReplicaContext, number: int | tf.Tensor = 0
+        self, replica: tf.Tensor, number: int | tf.Tensor = 0
     ) -> tf.Tensor:
-        """Returns the dropout seed of micro-batch `number` of a replica."""
+        """Returns the dropout seed of a replica's micro-batch.
+
+        Args:
+            replica: Integer tensor. Number of the replica, from 0.
+            number: Number of the micro-batch, from 0 (default).
+        """
         steps: Any = self.optimizer.iterations
         step = tf.cast(steps.value, tf.int64)
-        place = tf.cast(replica.replica_id_in_sync_group, tf.int64)
+        place = tf.cast(replica, tf.int64)
         place *= self.parts
         place += tf.cast(number, tf.int64)
         return stateless_seeds.pass_seed(self.seed, place, step)
@@ -292,7 +286,7 @@ class TrainStep:
         self,
         features: dict[str, tf.Tensor],
         number: int | tf.Tensor,
-        replica: tf.distribute.ReplicaContext,
+        replica: tf.Tensor,
     ) -> tf.Tensor:
         """Returns the loss of micro-batch `number` of a replica.
 

@@ -2,10 +2,11 @@
 
     python -m release.bill dist/tf_adapters.cdx.json
 
-It lists the packages of `requirements.lock` with version, license, package URL
-and the SHA-256 of each file. The format is CycloneDX 1.6, which scanners for
-vulnerabilities and licenses read. The file has no time and no random number, so
-the same lock file gives the same bill.
+It lists the packages of `requirements.lock`, and as optional those of
+`requirements-server.lock`, with version, license, package URL and the SHA-256
+of each file. The format is CycloneDX 1.6, which scanners for vulnerabilities
+and licenses read. The file has no time and no random number, so the same lock
+files give the same bill.
 """
 
 import json
@@ -23,8 +24,13 @@ _SPDX_EXPRESSION = re.compile(
 )
 
 
-def component(one: lock.Locked) -> dict:
-    """Returns the entry of a package."""
+def component(one: lock.Locked, scope: str) -> dict:
+    """Returns the entry of a package.
+
+    Args:
+        one: The package.
+        scope: `"required"` or `"optional"`.
+    """
     purl = f"pkg:pypi/{one.name}@{one.version}"
     return {
         "type": "library",
@@ -32,6 +38,7 @@ def component(one: lock.Locked) -> dict:
         "name": one.name,
         "version": one.version,
         "purl": purl,
+        "scope": scope,
         "licenses": _licenses(one.name),
         "externalReferences": [
             {
@@ -56,11 +63,17 @@ def _licenses(name: str) -> list[dict]:
     return [{"license": {"name": found}}]
 
 
-def bill(packages: list[lock.Locked]) -> dict:
-    """Returns the bill of materials as a dict."""
+def bill(packages: list[lock.Locked], optional: list[lock.Locked]) -> dict:
+    """Returns the bill of materials as a dict.
+
+    Args:
+        packages: What each installation has.
+        optional: What some installations have besides.
+    """
     version = tf_adapters.__version__
     own = f"pkg:pypi/tf-adapters@{version}"
-    components = [component(one) for one in packages]
+    components = [component(one, "required") for one in packages]
+    components += [component(one, "optional") for one in optional]
     content = json.dumps(components, sort_keys=True)
     serial = uuid.uuid5(uuid.NAMESPACE_URL, own + content)
     return {
@@ -87,11 +100,14 @@ def bill(packages: list[lock.Locked]) -> dict:
 
 def write_bill(path: Path) -> None:
     """Writes the bill of materials of the lock file to a path."""
-    packages = lock.read_lock(lock.LOCK.read_text(encoding="utf-8"))
+    packages, optional = (
+        lock.read_lock(file.read_text(encoding="utf-8"))
+        for file in (lock.LOCK, lock.SERVER_LOCK)
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(bill(packages), indent=1) + "\n"
+    text = json.dumps(bill(packages, optional), indent=1) + "\n"
     path.write_text(text, encoding="utf-8")
-    print(f"{len(packages)} packages in {path}")
+    print(f"{len(packages)} packages, {len(optional)} optional, in {path}")
 
 
 if __name__ == "__main__":

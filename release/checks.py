@@ -16,6 +16,7 @@ def problems() -> list[str]:
     return [
         *_version_problems(version),
         *_changelog_problems(version, _text("CHANGELOG.md")),
+        *_date_problems(_text("CITATION.cff"), _text("CHANGELOG.md")),
         *_lock_problems(),
         *_git_problems(),
     ]
@@ -59,6 +60,17 @@ def _changelog_problems(version: str, text: str) -> list[str]:
             f"has {version}."
         ]
     return []
+
+
+def _date_problems(citation: str, changelog: str) -> list[str]:
+    """Returns whether a citation file has the date of the last release."""
+    cited = re.search(r"^date-released: (.+)$", citation, re.M)[1]
+    dates = re.findall(r"^## \S+ \((.+)\)$", changelog, re.M)
+    if cited == dates[0]:
+        return []
+    return [
+        f"CITATION.cff has the date {cited}, and CHANGELOG.md has {dates[0]}."
+    ]
 
 
 def _lock_problems() -> list[str]:

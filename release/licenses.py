@@ -2,7 +2,7 @@
 
     python -m release.licenses
 
-writes it, from the packages of `requirements.lock` as they are installed. The
+writes it, from the packages of the lock files as they are installed. The
 license is the one that a package declares: an SPDX expression if it has one,
 otherwise its classifiers, otherwise the field `License`.
 """
@@ -59,8 +59,12 @@ def by_license() -> dict[str, list[str]]:
     "not installed here".
     """
     found = {}
-    packages = lock.read_lock(lock.LOCK.read_text(encoding="utf-8"))
-    for name in sorted({one.name for one in packages}):
+    names = {
+        one.name
+        for path in (lock.LOCK, lock.SERVER_LOCK)
+        for one in lock.read_lock(path.read_text(encoding="utf-8"))
+    }
+    for name in sorted(names):
         found.setdefault(license_by_name(name), []).append(name)
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))
 

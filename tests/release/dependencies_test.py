@@ -14,6 +14,7 @@ from release import systems
 
 ROOT = Path(__file__).parents[2]
 LOCKED = lock.read_lock(lock.LOCK.read_text(encoding="utf-8"))
+OF_SERVER = lock.read_lock(lock.SERVER_LOCK.read_text(encoding="utf-8"))
 TEXT = f"""\
 # A comment.
 one==1.0 \\
@@ -47,13 +48,11 @@ def test_the_lock_file_has_each_pin_and_hashes_of_everything():
 
 
 def test_the_server_has_a_lock_file_of_what_it_needs_besides():
-    text = lock.SERVER_LOCK.read_text(encoding="utf-8")
-    found = lock.read_lock(text)
-    versions = {one.name: one.version for one in found}
+    versions = {one.name: one.version for one in OF_SERVER}
     pins = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8")
     assert f"ray[serve]=={versions['ray']}" in pins
     assert {"uvicorn", "starlette", "fastapi"} <= versions.keys()
-    assert all(one.hashes for one in found)
+    assert all(one.hashes for one in OF_SERVER)
     assert not versions.keys() & {one.name for one in LOCKED}
     assert lock.besides(TEXT, lock.read_lock(TEXT)[1:]) == "".join(
         TEXT.splitlines(keepends=True)[1:4]
@@ -111,7 +110,7 @@ def test_the_page_has_each_package_with_the_license_of_its_version():
         if len(row) == 3
     }
     checked = 0
-    for one in LOCKED:
+    for one in (*LOCKED, *OF_SERVER):
         assert one.name in stated, "run `make lock`"
         try:
             installed = metadata.version(one.name)
@@ -125,10 +124,10 @@ def test_the_page_has_each_package_with_the_license_of_its_version():
     assert licenses.with_table(text, "| new |\n").count("| new |") == 1
 
 
-def test_the_bill_of_materials_lists_the_lock_file():
-    packages = lock.read_lock(TEXT)
-    made = bill.bill(packages)
-    assert made == bill.bill(packages)
+def test_the_bill_of_materials_lists_the_lock_files():
+    packages, optional = lock.read_lock(TEXT)[:1], lock.read_lock(TEXT)[1:]
+    made = bill.bill(packages, optional)
+    assert made == bill.bill(packages, optional)
     assert made["specVersion"] == "1.6"
     first, second = made["components"]
     assert first["purl"] == "pkg:pypi/one@1.0"
@@ -137,7 +136,8 @@ def test_the_bill_of_materials_lists_the_lock_file():
     assert second["licenses"] == [{"license": {"name": "not installed here"}}]
     (depends,) = made["dependencies"]
     assert depends["dependsOn"] == [first["bom-ref"], second["bom-ref"]]
-    changed = bill.bill(packages[:1])
+    assert (first["scope"], second["scope"]) == ("required", "optional")
+    changed = bill.bill(packages, [])
     assert changed["serialNumber"] != made["serialNumber"]
 
 

@@ -28,6 +28,16 @@ def test_the_changelog_begins_with_the_version(text, words):
     assert all(words in sentence for sentence in found)
 
 
+def test_the_citation_has_the_date_of_the_last_release():
+    changelog = "# Changelog\n\n## Unreleased\n\n## 1.1.0 (2026-01-01)\n"
+    right = "version: 1.1.0\ndate-released: 2026-01-01\n"
+    assert checks._date_problems(right, changelog) == []
+    (problem,) = checks._date_problems(right, changelog.replace("-01", "-02"))
+    assert "2026-01-01" in problem and "2026-02-02" in problem
+    names = ("CITATION.cff", "CHANGELOG.md")
+    assert checks._date_problems(*map(checks._text, names)) == []
+
+
 def test_the_files_agree_on_versions_of_python_and_packages():
     assert checks._version_problems(tf_adapters.__version__) == []
     (problem,) = checks._version_problems("99.0")

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+import re
 import shutil
 
 import pytest
@@ -45,6 +46,11 @@ def _check(answers, expected):
 def test_each_version_is_kept():
     folders = {path.name for path in make_earlier_runs.FOLDER.iterdir()}
     assert folders == set(VERSIONS)
+    # Of a version that is being released, there is no commit to run yet.
+    changelog = (make_earlier_runs.ROOT / "CHANGELOG.md").read_text("utf-8")
+    _, *released = re.findall(r"^## (\S+)", changelog, re.M)
+    assert released
+    assert {name.replace(".", "_") for name in released} <= folders
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Tests text models in `.keras` files."""
 
+import json
 import os
 from pathlib import Path
 import resource
@@ -102,6 +103,31 @@ def test_a_tokenizer_in_python_is_in_the_file(tmp_path):
     loaded = _saved(model, tmp_path)
     _assert_alike(loaded, model)
     assert loaded.preprocessor.packer.tokenizer.in_graph() is not None
+
+
+def test_code_in_a_file_is_not_run(tmp_path, monkeypatch):
+    """transformers would ask on the terminal, and run it after "y"."""
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    encoder, _ = load_encoder(FOLDER)
+    model = TextModel(encoder, HuggingFaceTokenizer(FOLDER), labels=LABELS)
+    model.save(tmp_path / "model.keras")
+    _add_code(tmp_path / "model.keras", tmp_path / "strange.keras")
+    with pytest.raises(ValueError, match="Code in the file is not run"):
+        loading.load(tmp_path / "strange.keras")
+
+
+def _add_code(source, target):
+    """Copies a file with a tokenizer that names a class in a Python file."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name.endswith("/tokenizer_config.json"):
+                classes = {"AutoTokenizer": [None, "own.Own"]}
+                own = {"tokenizer_class": "Own", "auto_map": classes}
+                content = json.dumps({**json.loads(content), **own})
+                code = name.replace("tokenizer_config.json", "own.py")
+                new.writestr(code, "raise SystemExit('This ran.')")
+            new.writestr(name, content)
 
 
 def test_a_model_of_token_features_is_saved_without_a_packer(tmp_path):

@@ -158,8 +158,10 @@ class HuggingFaceTokenizer:
         # Imported here: it takes seconds, and most encoders do not need it.
         import transformers
 
+        # Without `False`, transformers asks on the terminal whether to run code
+        # that a folder may have. Nobody shall be asked.
         self._tokenizer = transformers.AutoTokenizer.from_pretrained(
-            str(folder), local_files_only=True
+            str(folder), local_files_only=True, trust_remote_code=False
         )
         # Finds the special tokens by tokenizing a pair of equal texts. (An
         # empty second text would not be treated as a pair.)

@@ -8,6 +8,7 @@ import keras
 import keras_hub
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.extras import has_tensorflow_text
 from tf_adapters.encoders.huggingface_tokenizer import HuggingFaceTokenizer
 
@@ -70,10 +71,11 @@ def load_tokenizer(
         folder: Path of the folder that `save_tokenizer_files` wrote.
 
     Raises:
-        UserError: If the tokenizer needs TensorFlow Text, which is missing.
+        UserError: If the tokenizer needs TensorFlow Text, which is missing, or
+            if its files are damaged or name a class outside of `transformers`.
     """
     if config["library"] == "tokenizers":
-        return HuggingFaceTokenizer(folder)
+        return _python_tokenizer(folder)
     if not has_tensorflow_text():
         raise UserError(
             "This model was saved with a tokenizer of TensorFlow Text, which "
@@ -90,6 +92,17 @@ def load_tokenizer(
     else:
         tokenizer.load_assets(str(folder))
     return tokenizer
+
+
+def _python_tokenizer(folder: str | Path) -> HuggingFaceTokenizer:
+    try:
+        return HuggingFaceTokenizer(folder)
+    except (OSError, ValueError) as error:
+        raise UserError(
+            "The tokenizer in this file cannot be loaded. Expected: a "
+            "tokenizer of a class that `transformers` has. Code in the file "
+            f"is not run. ({type(error).__name__}: {cut(error)})"
+        ) from error
 
 
 def _is_word_piece(tokenizer: keras_hub.tokenizers.Tokenizer) -> bool:

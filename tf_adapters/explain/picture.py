@@ -99,6 +99,8 @@ def _draw_bars(axes: Any, explanation: Explanation) -> None:
         handles, names, loc="outside lower left", fontsize=8, ncols=2
     )
     axes.axvline(0, color="black", linewidth=0.8)
+    # More numbers of several digits would overlap.
+    axes.locator_params(axis="x", nbins=4)
     title = f"for {explanation.answers[0]}"
     drawing.label_axes(axes, explanation.score_name, "", title)
 

@@ -22,9 +22,13 @@ from tf_adapters.tasks import TASKS
 
 
 def _write_study(folder, rows, configs=None):
-    pd.DataFrame(rows).assign(state="finished").to_csv(
-        folder / "runs.csv", index=False
-    )
+    table = pd.DataFrame(rows)
+    for place, (name, value) in enumerate(
+        {"state": "finished", "metric": "accuracy"}.items()
+    ):
+        if name not in table:
+            table.insert(min(place, len(table.columns)), name, value)
+    table.to_csv(folder / "runs.csv", index=False)
     for run, config in (configs or {}).items():
         (folder / run).mkdir(parents=True)
         (folder / run / "config.yaml").write_text(yaml.safe_dump(config))
@@ -265,3 +269,98 @@ def test_fusion_weights_are_means_over_seeds():
     figure = fusion_activations.FusionActivations().draw(table)
     (image,) = figure.axes[0].get_images()
     np.testing.assert_allclose(image.get_array(), [[0.3, 0.7]])
+
+
+def _rows(**columns):
+    """Returns rows of `runs.csv`: a baseline, and a method of two sizes."""
+    sizes = [("full", None), ("houlsby", 8), ("houlsby", 64)]
+    return [
+        {
+            "run": f"{method}-{units}-{seed}",
+            "task": "sst2",
+            "method": method,
+            "seed": seed,
+            "method.units": units,
+            "metric": "accuracy",
+            "validation": 0.5 + (units or 0) / 1000,
+            "trained_weights": 100 * (units or 500),
+            "head_weights": 0,
+            **columns,
+        }
+        for method, units in sizes
+        for seed in (0, 1)
+    ]
+
+
+def _write_rows(folder, rows):
+    # The order of columns in runs.csv: state, settings, metric.
+    rows = [{"run": r["run"], "state": "finished", **r} for r in rows]
+    pd.DataFrame(rows).to_csv(folder / "runs.csv", index=False)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["trade_off"], "differ in `method.units`"),
+        (
+            ["trade_off", "--sizes=method.units", "--baseline=ful"],
+            "Methods of the study: full, houlsby",
+        ),
+        (
+            ["trade_off", "--sizes=method.units", "--baseline=houlsby"],
+            "`houlsby` has several points for a task",
+        ),
+        (
+            ["improvements", "--methods=houlsby", "--baselines=full"],
+            "differ in `method.units`",
+        ),
+        (
+            ["improvements", "--methods=houlsby", "--split=test"],
+            "No finished run in {} has test.",
+        ),
+        (["stability", "--split=test"], "No finished run in {} has test."),
+        (
+            ["setting_search", "--split=test", "--panels=a", "--x=b"],
+            "No finished run in {} has test.",
+        ),
+    ],
+)
+def test_what_would_mislead_is_refused(tmp_path, capsys, flags, message):
+    _write_rows(tmp_path, _rows(test=None))
+    name, *rest = flags
+    flags = [name, f"--study_dir={tmp_path}", *rest]
+    assert analyse.run_analysis(flags) == 1
+    assert message.format(tmp_path) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is damaged: No columns to parse"),
+        ("run,task\n1,2\n", "has no column `state`"),
+    ],
+)
+def test_a_file_that_is_no_studys_is_refused(tmp_path, capsys, text, message):
+    (tmp_path / "runs.csv").write_text(text)
+    assert analyse.run_analysis(["stability", f"--study_dir={tmp_path}"]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_setting_of_all_runs_is_read_from_them(tmp_path):
+    """Studies may set the method or the encoder in `base`."""
+    rows = [r for r in _rows() if r["method"] == "houlsby"]
+    for row in rows:
+        del row["method"]
+    configs = {
+        row["run"]: {"method": {"name": "bottleneck"}, "encoder": "/my/minilm"}
+        for row in rows
+    }
+    _write_study(tmp_path, [], configs)
+    _write_rows(tmp_path, rows)
+    table = _analyse("trade_off", tmp_path, "--sizes=method.units")
+    assert table[["method", "x", "runs"]].values.tolist() == [
+        ["bottleneck", 800, 2],
+        ["bottleneck", 6400, 2],
+    ]
+    table = _analyse("stability", tmp_path, "--panels=encoder")
+    assert set(table.panel) == {"minilm"}

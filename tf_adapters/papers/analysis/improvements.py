@@ -105,6 +105,11 @@ class Improvements(Analysis):
         runs = study_runs.load_study_runs(
             options.folders[0], ("task", "method")
         )
+        wanted = [*options.methods, *options.baselines]
+        runs = study_runs.with_value(runs, options.split, options.folders[0])
+        study_runs.check_differ_in_seed(
+            runs[runs.method.isin(wanted)], ("task", "method")
+        )
         means = runs.groupby(["task", "method"], sort=False)[options.split]
         found = improvements_of_means(
             dict(100 * means.mean()),

@@ -89,6 +89,7 @@ class SettingSearch(Analysis):
     def table(self, options: Any) -> Any:
         folder, panels = options.folders[0], options.panels
         runs = study_runs.load_study_runs(folder, ("task", "method"))
+        runs = study_runs.with_value(runs, options.split, folder)
         reference = runs.method == options.reference
         searched = _with_settings(
             runs[~reference], folder, [*panels, options.x]

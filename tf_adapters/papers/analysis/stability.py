@@ -82,6 +82,7 @@ class Stability(Analysis):
         panels = options.panels
         columns = ("task", "method", options.over, *panels)
         runs = study_runs.load_study_runs(options.folders[0], columns)
+        runs = study_runs.with_value(runs, options.split, options.folders[0])
         words = runs[panels].astype(str).agg(", ".join, axis=1)
         runs = runs.assign(panel=words if panels else "")
         if options.over == "method":

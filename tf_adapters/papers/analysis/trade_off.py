@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support import study_runs
 from tf_adapters.papers.analysis.support.analysis import Analysis
@@ -103,12 +104,27 @@ def percentiles(table: Any, baseline: str) -> pd.DataFrame:
     Args:
         table: Result of `means_over_seeds`.
         baseline: Name of the baseline's method.
+
+    Raises:
+        UserError: If the baseline has several points for a task, or no task has
+            both the baseline and another method.
     """
     zero = table[table.method == baseline].set_index("task")["mean"]
+    if not zero.index.is_unique:
+        raise UserError(
+            f"The baseline `{cut(baseline)}` has several points for a task. A "
+            "baseline is a method with one size."
+        )
     others = table[table.method != baseline]
     others = others.assign(
         difference=100 * (others["mean"] - others.task.map(zero))
     ).dropna(subset="difference")
+    if others.empty:
+        raise UserError(
+            "No task has finished runs of both the baseline "
+            f"`{cut(baseline)}` and another method. Methods of the study: "
+            f"{', '.join(sorted(set(table.method.map(str))))}"
+        )
     rows = []
     for (method, x), group in others.groupby(["method", "x"]):
         values = np.percentile(group.difference, PERCENTILES)
@@ -177,11 +193,14 @@ class TradeOff(Analysis):
         runs = runs.assign(method=runs[options.lines])
         split = options.split or _split(folder)
         value = f"{split}/{options.metric}" if options.metric else split
-        if value not in runs or runs[value].isna().all():
-            raise UserError(f"No finished run in {folder} has {value}.")
-        runs = runs[runs[value].notna()]
+        runs = study_runs.with_value(runs, value, folder)
         keys = [*sizes, *x]
         chosen = select(runs, keys, over)
+        if not x:
+            # A point has one number of weights, so it has one model.
+            study_runs.check_differ_in_seed(
+                chosen, list(dict.fromkeys(["task", "method", *keys]))
+            )
         found = means_over_seeds(chosen, keys, value, options.x)
         if options.baseline:
             found = percentiles(found, options.baseline)

@@ -116,6 +116,7 @@ def test_the_library_adapters_is_refused(loaded, tmp_path):
         ({"norm_rel_ebd": "none"}, "DeBERTa-v3.*norm_rel_ebd='layer_norm'"),
         ({"share_att_key": False}, "share_att_key=True"),
         ({"pos_att_type": ["c2p"]}, "pos_att_type='p2c|c2p'"),
+        ({"pos_att_type": 7}, "pos_att_type='p2c|c2p'"),
         ({"type_vocab_size": 2}, "type_vocab_size=0"),
         ({"max_relative_positions": 64}, "max_relative_positions=512"),
         ({"position_buckets": 8}, r"\(16, 24\).*Received: shape \(32, 24\)"),

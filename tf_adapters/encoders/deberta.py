@@ -201,7 +201,8 @@ def _check(config: dict[str, Any], path: Path) -> None:
     kinds = kinds.split("|") if isinstance(kinds, str) else kinds
     found = {key: config.get(key, absent) for key, _, absent in expected}
     wrong = [key for key, right, _ in expected if found[key] != right]
-    if sorted(map(str, kinds)) != ["c2p", "p2c"]:
+    is_list = isinstance(kinds, list)
+    if not is_list or sorted(map(str, kinds)) != ["c2p", "p2c"]:
         wrong, found["pos_att_type"] = [*wrong, "pos_att_type"], kinds
         expected.append(("pos_att_type", "p2c|c2p", None))
     if wrong:

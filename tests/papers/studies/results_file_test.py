@@ -66,6 +66,18 @@ def test_an_encoder_of_this_machine_is_not_stored(tmp_path, capsys):
     assert said in capsys.readouterr().out
 
 
+def test_a_result_that_json_cannot_hold_is_not_stored(tmp_path, capsys):
+    def score(config):
+        metrics = {"accuracy": 0.5, "matthews": 0.5, "loss": float("nan")}
+        return {"validation": metrics}
+
+    path, file = studies.write(tmp_path), tmp_path / "demo.jsonl"
+    options = studies.options(path, results_file=str(file))
+    study_lib.run_studies(options, LAYER, studies.FakeRunner(score))
+    assert not file.exists()
+    assert "has a number that is not finite" in capsys.readouterr().out
+
+
 def test_other_settings_are_trained(tmp_path):
     path, file = studies.write(tmp_path), tmp_path / "demo.jsonl"
     _run(path, file)

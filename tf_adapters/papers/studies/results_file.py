@@ -87,8 +87,8 @@ class ResultsFile:
     def add(self, run: Run, result: dict[str, Any]) -> None:
         """Appends the row of a finished run, unless the file already has it.
 
-        A run whose row would contain a path of this machine is not added, and
-        a line that says so is printed.
+        A run whose row would contain a path of this machine, or a number that
+        JSON does not have, such as NaN, is not added. A line then says so.
 
         Args:
             run: The run.
@@ -106,7 +106,16 @@ class ResultsFile:
                 flush=True,
             )
             return
-        self._append(json.dumps(row, sort_keys=True, allow_nan=False))
+        try:
+            line = json.dumps(row, sort_keys=True, allow_nan=False)
+        except ValueError:
+            print(
+                f"{run.id} is not added to {self.path}: its result.json has a "
+                "number that is not finite.",
+                flush=True,
+            )
+            return
+        self._append(line)
         self._remember(row)
 
     def _lines(self) -> list[str]:

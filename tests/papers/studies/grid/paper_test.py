@@ -231,6 +231,10 @@ def test_two_cores_needs_a_block(tmp_path):
             "`average`) to numbers. Received: {'sst2': '4'}",
         ),
         (
+            {"claims": [{**CLAIM, "within": float("nan")}]},
+            "`within` of the claim",
+        ),
+        (
             {"claims": [{**CLAIM, "within": 1, "spreads": "seed"}]},
             "has `within` and `spreads`. A claim can have only one of them.",
         ),

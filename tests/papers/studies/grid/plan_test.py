@@ -294,6 +294,10 @@ def test_what_is_empty_in_a_block_counts_as_none(tmp_path):
             "`method` is set both in `grid` and in `where` for",
         ),
         ({"grid": {"task": ["sst2", "sst2"]}, "where": []}, "same run"),
+        (
+            {"grid": {"seed": [*range(400)], "train.epochs": [*range(400)]}},
+            "The study has 160,000 runs, more than 100,000",
+        ),
     ],
 )
 def test_mistakes_are_said_before_a_run_starts(tmp_path, changes, message):
@@ -316,6 +320,11 @@ def test_a_block_may_make_points_of_two_grids_one(tmp_path):
     grids[1]["method"] = ["houlsby"]
     with pytest.raises(ConfigError, match="are the same run"):
         studies.plan(tmp_path, "small", grid=grids, small=small)
+
+
+def test_a_block_without_runs_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="`seed` of a reduced form is an emp"):
+        studies.plan(tmp_path, "small", small={"seed": []})
 
 
 def test_a_flag_must_not_set_a_key_of_the_grid(tmp_path):

@@ -264,6 +264,10 @@ def test_tasks_that_trained_together_are_runs_of_their_own(tmp_path, fakes):
             "Figure `model_dirs`: Unrecognized arguments: --blocks=3",
         ),
         ({"analysis": "gains"}, "Figure `gains`: .*required: --baseline"),
+        (
+            {"analysis": "model_dirs", "options": {"help": True}},
+            "Figure `model_dirs`: Unrecognized arguments: --help",
+        ),
     ],
 )
 def test_mistakes_are_said_before_a_run_starts(

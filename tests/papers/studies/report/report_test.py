@@ -295,6 +295,41 @@ def test_each_language_is_a_column(tmp_path):
     assert len(tables.runs) == 1
 
 
+def test_columns_of_languages_say_what_is_missing(tmp_path):
+    def score(run):
+        own = {"en": {"accuracy": 0.8}, "de": {"accuracy": 0.6}}
+        transfer = {"metric": "accuracy", "languages": own, "all": 0.7}
+        return {"validation": {run.metric: 0.5}, "transfer": transfer}
+
+    tables, text = _report(
+        tmp_path,
+        score,
+        lacking=[1],
+        grid={"task": ["xnli"], "method": ["houlsby"], "seed": [0, 1]},
+        base={"encoder": "minilm", "data.eval_languages": ["en", "de"]},
+        where=None,
+        report={
+            "rows": ["task", "method"],
+            "columns": "data.eval_languages",
+            "split": "test",
+        },
+    )
+    assert [c["data.eval_languages"] for c in tables.cells] == [
+        *("all", "en", "de"),
+    ]
+    assert "| 70.0 (1 of 2 runs) | 80.0 (1 of 2 runs) | 60.0 (1 of" in text
+
+
+def test_the_mismatched_column_says_what_is_missing(tmp_path):
+    def score(run):
+        splits = ("validation", "validation_mismatched")
+        return {split: {run.metric: 0.5} for split in splits}
+
+    grid = {"task": ["mnli"], "method": ["houlsby"], "seed": [0, 1]}
+    _, text = _report(tmp_path, score, lacking=[1], grid=grid, where=None)
+    assert text.count("50.0 (1 of 2 runs)") == 2
+
+
 def test_pivot_has_the_metric_of_each_task_and_the_average(tmp_path):
     def score(run):
         value = {"sst2": 0.9, "cola": 0.5}[run.config.task]

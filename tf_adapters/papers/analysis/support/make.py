@@ -80,6 +80,10 @@ def _add_flags(parser: argparse.ArgumentParser, one: Any) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
+    def __init__(self, **options: Any) -> None:
+        # A study that printed the help of a figure would end there.
+        super().__init__(**options, add_help=False)
+
     def error(self, message: str) -> None:
         raise ConfigError(f"{message[0].upper()}{message[1:]}.")
 

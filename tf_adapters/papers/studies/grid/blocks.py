@@ -4,6 +4,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 from typing import Any
 
+from tf_adapters.common.errors import ConfigError
 from tf_adapters.papers.studies.grid import report_keys
 from tf_adapters.papers.studies.grid.settings import refuse_both
 from tf_adapters.papers.studies.grid.settings import settings_of
@@ -94,5 +95,10 @@ def _cut(axes: Any, block: Any) -> dict[str, Any]:
     cut = {}
     for key, values in axes.items():
         value = block.get(key, values)
+        if value == []:
+            raise ConfigError(
+                f"`{key}` of a reduced form is an empty list, so no run is "
+                "left. Give the values that remain."
+            )
         cut[key] = value if isinstance(value, list) else [value]
     return cut

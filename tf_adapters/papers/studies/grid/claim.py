@@ -144,7 +144,8 @@ def _check_margins(claim: Claim) -> None:
             f"The claim {shown(claim.says)} has {' and '.join(given)}. A claim "
             "can have only one of them."
         )
-    if claim.margin is not None and claim.margin <= 0:
+    # Also refuses NaN.
+    if claim.margin is not None and not claim.margin > 0:
         raise ConfigError(
             f"{given[0]} of the claim {shown(claim.says)} must be above zero. "
             f"Received: {claim.margin}"

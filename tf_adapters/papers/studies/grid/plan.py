@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 import dataclasses
 import itertools
+import math
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
     from tf_adapters.launch.planned_run import Run
     from tf_adapters.papers.studies.grid.declaration import Study
+
+
+# Each value of a grid multiplies the number of runs, all of which are listed.
+_MOST_RUNS = 100_000
 
 
 def load_study(
@@ -77,6 +82,15 @@ def _check_where_matches(study: Study, entries: Any) -> None:
 
 
 def _points(study: Study) -> Iterator[Any]:
+    number = sum(
+        math.prod(len(values) for values in grid.values())
+        for grid in study.grids
+    )
+    if number > _MOST_RUNS:
+        raise ConfigError(
+            f"The study has {number:,} runs, more than {_MOST_RUNS:,}. Vary "
+            "fewer settings at a time: `grid` may be a list of grids."
+        )
     for grid in study.grids:
         for values in itertools.product(*grid.values()):
             yield dict(zip(grid, values, strict=True))

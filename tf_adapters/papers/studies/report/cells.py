@@ -122,7 +122,8 @@ def _with_further(rows: Any, report: Any, select_over: Any) -> tuple[Any, ...]:
     Returns all rows, and the names of the settings to select over.
     """
     if report.columns == report_keys.LANGUAGES:
-        rows = [own for row in rows for own in _by_language(row, report)]
+        names = _languages(rows)
+        rows = [own for row in rows for own in _by_language(row, report, names)]
     else:
         rows = [*rows, *_of_mismatched(rows, report)]
     if report.best_of is None:
@@ -137,34 +138,51 @@ def _with_further(rows: Any, report: Any, select_over: Any) -> tuple[Any, ...]:
     return rows, [*select_over, chosen]
 
 
-def _by_language(row: Any, report: Any) -> list[Any]:
+def _languages(rows: Any) -> dict[str, list[str]]:
+    """Returns a dict from task to the languages and averages of its runs."""
+    found = collections.defaultdict(dict)
+    for row in rows:
+        for key in row:
+            if key.startswith(_TRANSFER):
+                found[row["task"]][key.removeprefix(_TRANSFER)] = None
+    return {task: list(names) for task, names in found.items()}
+
+
+def _by_language(row: Any, report: Any, names: Any) -> list[Any]:
     """Copies a run's row once per language, with the metric in that language.
 
-    For an unfinished run, returns one row without a language.
+    An unfinished run gets the same languages, so that each cell says how many
+    of its runs are missing. If no run of the task is finished, returns one row
+    without a language. `names` is the result of `_languages`.
     """
+    is_finished = row["state"] == "finished"
     return [
         {
             **row,
-            report_keys.LANGUAGES: key.removeprefix(_TRANSFER),
-            report.split: value,
+            report_keys.LANGUAGES: name,
+            report.split: row.get(f"{_TRANSFER}{name}"),
         }
-        for key, value in row.items()
-        if key.startswith(_TRANSFER)
+        for name in names.get(row["task"], [])
+        if not is_finished or f"{_TRANSFER}{name}" in row
     ] or [{**row, report_keys.LANGUAGES: ""}]
 
 
 def _of_mismatched(rows: Any, report: Any) -> list[Any]:
     """Returns rows for the column `mnli_mismatched` of a table.
 
-    They are copies of the rows of MNLI runs that have a metric on this split.
+    They are copies of the rows of MNLI runs that have a metric on this split,
+    and of unfinished ones if any run has such a metric.
     """
     other = "validation_mismatched"
     if report.columns != "task" or report.split == other:
         return []
+    rows = [row for row in rows if row["task"] == "mnli"]
+    if all(row.get(other) is None for row in rows):
+        return []
     return [
-        {**row, "task": report_keys.MISMATCHED, report.split: row[other]}
+        {**row, "task": report_keys.MISMATCHED, report.split: row.get(other)}
         for row in rows
-        if row["task"] == "mnli" and row.get(other) is not None
+        if row["state"] != "finished" or row.get(other) is not None
     ]
 
 

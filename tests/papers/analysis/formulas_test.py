@@ -110,6 +110,9 @@ def test_the_landscape_of_a_quadratic():
     assert found == pytest.approx(2 * np.sqrt(0.1 / 16), abs=1e-3)
     # A valley that does not end in sight ends with what was looked at.
     assert loss_landscape.width(fine, 0 * fine) == 4
+    # Where the loss is NaN, the valley has ended.
+    steep = np.where(np.abs(fine - 1) < 0.5, 0.0, np.nan)
+    assert loss_landscape.width(fine, steep) == pytest.approx(1, abs=0.003)
 
 
 def test_mean_shift_leaves_padding_out():

@@ -12,6 +12,7 @@ from tests.fixtures import huggingface_folders
 from tests.fixtures import studies
 from tf_adapters import heads
 from tf_adapters.cli import analyse
+from tf_adapters.common.errors import UserError
 from tf_adapters.data.rows import splits
 from tf_adapters.papers.analysis import gains
 from tf_adapters.runs import predictions
@@ -36,6 +37,12 @@ def _table():
 
 def _gain(*key):
     return _table().set_index(["task", "method"]).loc[key]
+
+
+def test_other_validation_sets_are_refused():
+    hits = {("a", "full"): {"0": [1, 0]}, ("a", "houlsby"): {"0": [1, 0, 1]}}
+    with pytest.raises(UserError, match="different sizes"):
+        gains.compare_methods(hits, {"a": 9}, "full")
 
 
 def test_differences_are_paired_by_example_and_seed():

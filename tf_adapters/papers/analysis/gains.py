@@ -43,6 +43,9 @@ def compare_methods(
             for each validation example that was predicted correctly, else 0.
         sizes: Dict from task to its number of training examples.
         baseline: Name of the method that the others are compared with.
+
+    Raises:
+        UserError: If runs to compare have different validation sets.
     """
     rows = []
     for (task, method), by_seed in hits.items():
@@ -62,6 +65,11 @@ def _paired(by_seed: Any, base: Any) -> tuple[Any, ...]:
     examples.
     """
     both = [seed for seed in by_seed if seed in base]
+    if any(len(by_seed[seed]) != len(base[seed]) for seed in both):
+        raise UserError(
+            "Two runs of the same task and seed have validation sets of "
+            "different sizes, so they cannot be compared example by example."
+        )
     if not both:
         return np.nan, np.nan
     differences = np.mean(

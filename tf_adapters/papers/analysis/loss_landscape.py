@@ -78,8 +78,9 @@ def width(steps: Any, losses: Any) -> Any:
 def _crossing(steps: Any, losses: Any, edge: Any) -> Any:
     """Returns the interpolated step at which the loss first exceeds `edge`.
 
-    If no loss exceeds `edge`, returns the last step.
+    If no loss exceeds `edge`, returns the last step. A loss of NaN exceeds it.
     """
+    losses = np.where(np.isnan(losses), np.inf, losses)
     above = np.flatnonzero(losses > edge)
     if not len(above):
         return steps[-1]

@@ -28,7 +28,9 @@ class TrainConfig:
         warmup_fraction: Fraction of the steps in which the learning rate rises
             linearly from zero. See `decay` for the other steps. Houlsby et al.
             2019, section 3.1, use a tenth; the other papers state no warm-up.
-        weight_decay: Decoupled weight decay. Norms and biases are excluded.
+        weight_decay: Decoupled weight decay of kernels and embeddings. Other
+            weights are excluded, such as norms, biases, prompts, gates, and the
+            factors of Compacter.
         steps_per_loop: Number of steps that the device runs in one call.
             Between two calls the host checks losses, validates and writes
             checkpoints. Use many on TPUs.
@@ -100,7 +102,8 @@ class TrainConfig:
             for none. Each is `mlflow`, `wandb` or your own `module:Class`, or
             a mapping with such a `name` and the callback's arguments. They are
             called for epochs, with the logged values, and for steps only if
-            they request it.
+            they request it. They cannot stop the training, see
+            `early_stopping_patience`.
     """
 
     learning_rate: float = 3e-4

@@ -103,7 +103,11 @@ def _begin_wandb_run() -> None:
 
 
 class LoopCallbacks:
-    """Calls Keras callbacks at the same points as Keras's `fit`.
+    """Calls Keras callbacks when training and epochs begin and end.
+
+    Their `on_train_batch_end` is called after each device call, which can be
+    several steps. The callbacks cannot stop the training: `model.stop_training`
+    has no effect.
 
     The `logs` that callbacks receive at the end of an epoch contain the latest
     values in `metrics.jsonl`, named as in TensorBoard, for example `loss` and

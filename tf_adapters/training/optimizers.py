@@ -161,8 +161,8 @@ def make_optimizer(
 ) -> AdamWOfSums:
     """Returns a built AdamW for gradients that are summed over replicas.
 
-    Weight decay applies only to matrices, and not to norms, biases, vectors and
-    gates. Epsilon is 1e-8, as in PyTorch (Keras has 1e-7).
+    Weight decay applies only to some weights, see `has_decay`. Epsilon is 1e-8,
+    as in PyTorch (Keras has 1e-7).
 
     Args:
         train: `TrainConfig`.

@@ -16,6 +16,7 @@ from tf_adapters.papers.analysis.support import study_runs
 from tf_adapters.papers.studies import study as study_lib
 from tf_adapters.papers.studies.grid import declaration
 from tf_adapters.papers.studies.report import cells as study_cells
+from tf_adapters.papers.studies.report import figure_runs
 from tf_adapters.papers.studies.report import figures
 from tf_adapters.papers.studies.report import files
 from tf_adapters.papers.studies.report.run_rows import run_rows
@@ -316,3 +317,12 @@ def test_a_stop_while_pictures_are_made_leaves_a_whole_report(
 def test_official_figures_have_their_analyses_and_flags():
     for path in sorted(declaration.STUDIES.glob("*.yaml")):
         figures.check_figures(declaration.read_study(path)[0])
+
+
+def test_encoders_of_the_same_name_have_labels_of_their_own():
+    sources = [
+        figure_runs.CurveSource(None, None, {"encoder": name}, {})
+        for name in ("old/bert", "new/bert")
+    ]
+    found = figure_runs.labels(sources)
+    assert found == ["encoder old/bert", "encoder new/bert"]

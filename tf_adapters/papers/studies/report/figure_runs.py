@@ -63,21 +63,25 @@ def _source(run: Any, found: Any, task: str) -> "CurveSource":
 
 
 def labels(sources: Any) -> list[str]:
-    """Returns a label for each run: the settings in which the runs differ."""
+    """Returns a label for each run: the settings in which the runs differ.
+
+    Encoders in different folders may have the same name. Then labels have the
+    complete values of the settings, so that no two runs have the same label.
+    """
     keys = dict.fromkeys(key for source in sources for key in source.point)
     varied = [
         key
         for key in keys
         if len({str(source.point.get(key)) for source in sources}) > 1
     ]
-    return [
-        ", ".join(
-            named(key, source.point[key])
-            for key in varied
-            if key in source.point
-        )
+    found = [
+        [(key, source.point[key]) for key in varied if key in source.point]
         for source in sources
     ]
+    short = [", ".join(named(*item) for item in some) for some in found]
+    if len(set(short)) == len(short):
+        return short
+    return [", ".join(f"{k} {v}" for k, v in some) for some in found]
 
 
 def named(key: Any, value: Any) -> Any:

@@ -172,6 +172,7 @@ def test_what_a_request_uses_is_not_overwritten(encoder, features):
         after = _ask(bank, features, ["one", "one"])
         np.testing.assert_allclose(after[:, :2], two(features), atol=1e-5)
         bank.remove("one")
+        bank.add(two, name="other")
         np.testing.assert_allclose(
             bank({**features, "adapter_ids": ids}), before, atol=1e-6
         )

@@ -171,6 +171,7 @@ def test_a_program_loads_and_composes_addresses(tmp_path):
         (("pull", "hf://me/lora", "here"), "does not answer"),
         (("pull", "me/lora", "here"), "Expected hf://owner/name"),
         (("push", "nowhere", "hf://me/lora"), "not an adapter folder"),
+        (("push", LORA, "hf://me/lora"), "nothing was uploaded"),
         (("adapters", "nowhere"), "no folder"),
         (("adapters", "."), "There is no adapter in"),
         (

@@ -135,7 +135,9 @@ def _draw_members(axes: Any, explanation: Explanation) -> None:
     values = explanation.mean_member_weights
     names = explanation.members
     _draw_heat(axes, values, names, cmap="Blues", limits=(0, 1))
-    drawing.label_axes(axes, "", "", "attention to members")
+    most = shown.percent(values.max())
+    title = f"attention to members, at most {most}"
+    drawing.label_axes(axes, "", "", title)
     _name_words(axes, explanation)
 
 

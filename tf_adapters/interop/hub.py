@@ -104,7 +104,12 @@ def push(
         raise AdapterError(f"{folder} is not an adapter folder.")
     repository, revision = parse_address(address)
     files = public_folder.public_files(folder)
-    online = network.answers(network.huggingface())
+    host = network.huggingface()
+    if not network.answers(host):
+        raise HubError(
+            f"{host} does not answer, so nothing was uploaded. Run the command "
+            "again with a network."
+        )
     try:
         api = huggingface_hub.HfApi()
         api.create_repo(repository, private=private, exist_ok=True)
@@ -118,7 +123,7 @@ def push(
             commit_message="Adapter of tf_adapters",
         )
     except Exception as error:
-        raise _refusal(address, online, error) from error
+        raise _refusal(address, True, error) from error
     return commit.commit_url
 
 

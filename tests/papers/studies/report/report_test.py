@@ -267,6 +267,13 @@ def test_the_mismatched_half_of_mnli_is_a_column(tmp_path):
     assert len(tables.runs) == 2
 
 
+_BY_LANGUAGE = {
+    "rows": ["task", "method"],
+    "columns": "data.eval_languages",
+    "split": "test",
+}
+
+
 def test_each_language_is_a_column(tmp_path):
     def score(run):
         own = {"en": {"accuracy": 0.8}, "de": {"accuracy": 0.6}}
@@ -280,11 +287,7 @@ def test_each_language_is_a_column(tmp_path):
         grid={"task": ["xnli"], "method": ["houlsby"], "seed": [0]},
         base={"encoder": "minilm", "data.eval_languages": ["en", "de"]},
         where=None,
-        report={
-            "rows": ["task", "method"],
-            "columns": "data.eval_languages",
-            "split": "test",
-        },
+        report=_BY_LANGUAGE,
         expected={
             "columns": ["target", "de"],
             "rows": [{"method": "houlsby", "values": [61.0, 62.0]}],
@@ -308,11 +311,7 @@ def test_columns_of_languages_say_what_is_missing(tmp_path):
         grid={"task": ["xnli"], "method": ["houlsby"], "seed": [0, 1]},
         base={"encoder": "minilm", "data.eval_languages": ["en", "de"]},
         where=None,
-        report={
-            "rows": ["task", "method"],
-            "columns": "data.eval_languages",
-            "split": "test",
-        },
+        report=_BY_LANGUAGE,
     )
     assert [c["data.eval_languages"] for c in tables.cells] == [
         *("all", "en", "de"),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tf_adapters.papers.studies.grid.declaration import Study
 
 
-# Each value of a grid multiplies the number of runs, all of which are listed.
+# All runs are listed in memory, and each setting of a grid multiplies them.
 _MOST_RUNS = 100_000
 
 

@@ -302,6 +302,7 @@ def _write_rows(folder, rows):
     ("flags", "message"),
     [
         (["trade_off"], "differ in `method.units`"),
+        (["trade_off", "--x=method"], "differ in `method.units`"),
         (
             ["trade_off", "--sizes=method.units", "--baseline=ful"],
             "Methods of the study: full, houlsby",
@@ -364,3 +365,12 @@ def test_a_setting_of_all_runs_is_read_from_them(tmp_path):
     ]
     table = _analyse("stability", tmp_path, "--panels=encoder")
     assert set(table.panel) == {"minilm"}
+
+
+@pytest.mark.parametrize("points", ["0", "-1", "two"])
+def test_counts_are_whole_numbers(capsys, points):
+    flags = ["--model_dir=runs/a", f"--points={points}"]
+    with pytest.raises(SystemExit):
+        analyse.run_analysis(["loss_landscape", *flags])
+    message = f"`{points}` is not a whole number of at least 1"
+    assert message in capsys.readouterr().err

@@ -13,6 +13,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.papers.analysis.support import passes
 from tf_adapters.papers.analysis.support import trained_run
 from tf_adapters.papers.analysis.support.analysis import Analysis
+from tf_adapters.papers.analysis.support.analysis import at_least_one
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.report import drawing
 
@@ -106,7 +107,7 @@ class AdapterDrop(Analysis):
 
     def add_flags(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            "--turns", type=int, default=5, help="timings of each; 5"
+            "--turns", type=at_least_one, default=5, help="timings of each; 5"
         )
 
     def table(self, options: Any) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from tf_adapters.models import fusion_model
 from tf_adapters.papers.analysis import fusion_activations
 from tf_adapters.papers.analysis.support import passes
 from tf_adapters.papers.analysis.support.analysis import Analysis
+from tf_adapters.papers.analysis.support.analysis import at_least_one
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.report import drawing
 
@@ -124,11 +125,11 @@ class FusionPruning(Analysis):
 
     def add_flags(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            "--keep", type=int, help="how many adapters to keep"
+            "--keep", type=at_least_one, help="how many adapters to keep"
         )
         parser.add_argument("--keep_in", help="run folder to write, for --keep")
         parser.add_argument(
-            "--turns", type=int, default=5, help="timings of each; 5"
+            "--turns", type=at_least_one, default=5, help="timings of each; 5"
         )
 
     def table(self, options: Any) -> pd.DataFrame:

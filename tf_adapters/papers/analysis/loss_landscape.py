@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.papers.analysis.support.analysis import at_least_one
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
@@ -107,7 +108,7 @@ class LossLandscape(RunsAnalysis):
 
     def add_flags(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            "--points", type=int, default=20, help="steps of alpha; 20"
+            "--points", type=at_least_one, default=20, help="steps of alpha; 20"
         )
 
     def rows(self, run: Any, options: Any) -> Iterator[Any]:

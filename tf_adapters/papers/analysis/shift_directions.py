@@ -10,6 +10,7 @@ import sklearn.decomposition
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.papers.analysis.support import pictures
+from tf_adapters.papers.analysis.support.analysis import at_least_one
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.papers.analysis.support.passes import probe_passes
 from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
@@ -54,7 +55,7 @@ class ShiftDirections(RunsAnalysis):
     def add_flags(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--texts",
-            type=int,
+            type=at_least_one,
             default=5,
             help="number of texts, from the first; 5",
         )

@@ -14,6 +14,7 @@ from tf_adapters.data.tokens import vocabulary
 from tf_adapters.papers.analysis import token_shift
 from tf_adapters.papers.analysis.support import trained_run
 from tf_adapters.papers.analysis.support.analysis import Analysis
+from tf_adapters.papers.analysis.support.analysis import at_least_one
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.papers.analysis.support.passes import probe_passes
 from tf_adapters.report import drawing
@@ -59,9 +60,14 @@ class ShiftWords(Analysis):
     """
 
     def add_flags(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--tokens", type=int, default=80, help="shown; 80")
         parser.add_argument(
-            "--least", type=int, default=3, help="least number of positions; 3"
+            "--tokens", type=at_least_one, default=80, help="shown; 80"
+        )
+        parser.add_argument(
+            "--least",
+            type=at_least_one,
+            default=3,
+            help="least number of positions; 3",
         )
 
     def table(self, options: Any) -> pd.DataFrame:

@@ -12,6 +12,7 @@ import numpy as np
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.rows.sources import find_source
 from tf_adapters.papers.analysis.support import pictures
+from tf_adapters.papers.analysis.support.analysis import at_least_one
 from tf_adapters.papers.analysis.support.analysis import names
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.papers.analysis.support.passes import encoder_passes
@@ -113,7 +114,7 @@ class Similarity(RunsAnalysis):
     def add_flags(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--tokens",
-            type=int,
+            type=at_least_one,
             default=5000,
             help="number of tokens to draw; 5000",
         )

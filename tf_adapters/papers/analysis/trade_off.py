@@ -196,11 +196,9 @@ class TradeOff(Analysis):
         runs = study_runs.with_value(runs, value, folder)
         keys = [*sizes, *x]
         chosen = select(runs, keys, over)
-        if not x:
-            # A point has one number of weights, so it has one model.
-            study_runs.check_differ_in_seed(
-                chosen, list(dict.fromkeys(["task", "method", *keys]))
-            )
+        study_runs.check_differ_in_seed(
+            chosen, list(dict.fromkeys(["task", "method", *keys]))
+        )
         found = means_over_seeds(chosen, keys, value, options.x)
         if options.baseline:
             found = percentiles(found, options.baseline)

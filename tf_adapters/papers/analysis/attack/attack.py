@@ -18,6 +18,7 @@ from tf_adapters.papers.analysis.attack import wordnet
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support import trained_run
 from tf_adapters.papers.analysis.support.analysis import Analysis
+from tf_adapters.papers.analysis.support.analysis import at_least_one
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.report import drawing
 
@@ -94,7 +95,12 @@ class Attack(Analysis):
     reads = "model_dirs"
 
     def add_flags(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--texts", type=int, default=200)
+        parser.add_argument(
+            "--texts",
+            type=at_least_one,
+            default=200,
+            help="texts to attack; 200",
+        )
         parser.add_argument(
             "--rules", choices=pwws.SEARCHES, default="openattack"
         )
@@ -105,10 +111,6 @@ class Attack(Analysis):
         )
 
     def table(self, options: Any) -> pd.DataFrame:
-        if options.texts < 1:
-            raise UserError(
-                f"--texts={options.texts} attacks nothing; give at least 1."
-            )
         synonyms = _Synonyms(options)
         rows = []
         for folder in options.folders:

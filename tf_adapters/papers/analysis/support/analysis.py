@@ -5,15 +5,12 @@ An analysis reads finished runs, makes a table, and draws it. It does not train.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.common.errors import UserError
-
-if TYPE_CHECKING:
-    import argparse
-
+from tf_adapters.common.errors import cut
 
 # Dict from name to `Analysis`, filled by `register`.
 ANALYSES = {}
@@ -60,6 +57,15 @@ def add_split(parser: argparse.ArgumentParser) -> None:
 def names(text: Any) -> list[Any]:
     """Splits a string of names at commas and returns them as a list."""
     return [name for name in text.split(",") if name]
+
+
+def at_least_one(text: str) -> int:
+    """Converts a flag's text to a whole number that is 1 or larger."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(
+            f"`{cut(text)}` is not a whole number of at least 1"
+        )
+    return int(text)
 
 
 def register(name: str) -> Callable[..., Any]:

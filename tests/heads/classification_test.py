@@ -101,6 +101,21 @@ def test_class_weights_multiply_the_losses_of_their_classes():
     )
 
 
+def test_weighted_losses_of_targets_in_a_column_are_the_same():
+    weighted = heads.Classification(LABELS, class_weights=(1.0, 2.5, 0.5))
+    targets = np.array([0, 2, 1, 0])
+    expected = weighted.loss(targets, LOGITS)
+    found = weighted.loss(targets[:, None], LOGITS)
+    assert found.shape == (4,)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_balanced_weights_without_rows_are_refused():
+    balanced = heads.Classification(LABELS, class_weights="balanced")
+    with pytest.raises(ValueError, match=r"use the head that `head.for_rows"):
+        balanced.loss(np.array([0, 2, 1, 0]), LOGITS)
+
+
 @pytest.mark.parametrize("class_weights", [(), (1.0, 2.5, 0.5)])
 def test_smoothed_losses_are_keras_s(class_weights):
     head = heads.Classification(

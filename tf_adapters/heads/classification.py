@@ -109,7 +109,8 @@ class Classification(TextHead):
             multiplied: `()` (default) for no factors, a number for each class,
             or `("balanced",)`. The latter sets the factor of class `c` to
             `n / (k n_c)`, as in scikit-learn, where `n_c` of the `n` training
-            rows belong to class `c`, and `k` is the number of classes.
+            rows belong to class `c`, and `k` is the number of classes. Outside
+            of runs, `for_rows` sets these factors.
         temperature: Number by which logits are divided before the softmax that
             gives probabilities. Defaults to 1; `train.calibrate` fits it.
         label_smoothing: Share of each target that is spread evenly over all
@@ -229,8 +230,17 @@ class Classification(TextHead):
             losses += self.label_smoothing * (even - losses)
         if not self.class_weights:
             return losses
+        if self.class_weights == ("balanced",):
+            raise UserError(
+                "`class_weights=balanced` needs the training rows, which the "
+                "loss does not see. Outside of `tf-adapters train`, use the "
+                "head that `head.for_rows(rows)` returns (a row's `label` is a "
+                "class id), or give a number for each class."
+            )
         weights = ops.convert_to_tensor(self.class_weights, losses.dtype)
-        return losses * ops.take(weights, ops.cast(targets, "int32"))
+        # With `compile(loss=head.loss)`, targets can have shape `(batch, 1)`.
+        ids = ops.cast(ops.reshape(targets, (-1,)), "int32")
+        return losses * ops.take(weights, ids)
 
     def predictions(self, outputs: Tensor) -> np.ndarray:
         """Returns the id of the most probable class for each row of logits."""

@@ -140,6 +140,14 @@ def test_the_range_of_scores_comes_from_the_rows():
         heads.SentenceVector(lowest_score=3.0, highest_score=3.0)
 
 
+def test_the_other_limit_can_be_missing_until_the_rows_are_known():
+    head = heads.SentenceVector(lowest_score=1)
+    known = head.for_rows(ROWS)
+    assert known.score_range == (1, max(row["label"] for row in ROWS))
+    with pytest.raises(UserError, match="`lowest_score` must be less"):
+        head.targets(ROWS)
+
+
 def test_config_round_trip_through_json():
     head = heads.SentenceVector("first_token", 0, 5)
     config = json.loads(json.dumps(heads.to_config(head)))

@@ -174,6 +174,11 @@ class SentenceVector(TextVectorHead):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        # A missing limit may still be read from the training data.
+        if not self.must_be_in_range:
+            self._check_range()
+
+    def _check_range(self) -> None:
         low, high = self.score_range
         if low >= high:
             raise UserError(
@@ -228,6 +233,7 @@ class SentenceVector(TextVectorHead):
 
         `scores` is an array or a tensor.
         """
+        self._check_range()
         low, high = self.score_range
         return (scores - low) / (high - low)
 
@@ -241,6 +247,7 @@ class SentenceVector(TextVectorHead):
                 outside of `score_range` and `must_be_in_range` is `True`. The
                 message names the row.
         """
+        self._check_range()
         low, high = self.score_range
         for place, row in enumerate(rows):
             check_number(place, row["label"])

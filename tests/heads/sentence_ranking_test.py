@@ -100,6 +100,12 @@ def test_a_model_with_one_vector_for_all_texts_finds_nothing():
     assert ranking_metrics.ranks(vectors, targets).tolist() == [3, 3, 3]
 
 
+def test_a_model_without_finite_vectors_is_not_perfect():
+    vectors = np.full((3, 2, WIDTH), np.nan, "float32")
+    with pytest.raises(UserError, match="need finite vectors"):
+        ranking_metrics.ranks(vectors, np.arange(6).reshape(3, 2))
+
+
 def test_equal_texts_have_equal_numbers():
     np.testing.assert_array_equal(
         _targets([("a", "b"), ("b", "c"), ("a", "c")]),

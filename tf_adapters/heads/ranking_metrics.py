@@ -43,7 +43,16 @@ def ranks(vectors: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
     Returns:
         Integer array `(rows,)`.
+
+    Raises:
+        UserError: If a vector has a number that is not finite.
     """
+    if not np.isfinite(vectors).all():
+        raise UserError(
+            "Metrics of retrieval need finite vectors. Received: NaN or "
+            "infinity. The model's weights or its half precision are probably "
+            "the cause."
+        )
     found, first = np.unique(numbers[:, 1:], return_index=True)
     width = vectors.shape[-1]
     candidates = vectors[:, 1:].reshape(-1, width)[first].T

@@ -40,6 +40,7 @@ def test_class_names_that_cannot_be_told_apart_are_refused(
         (None, "Row 1 .*Received: None"),
         (1, "list"),
         ("yes", "list"),
+        ([[0], [1, 0]], "list"),
     ],
 )
 @pytest.mark.parametrize("kind", KINDS[1:])

@@ -283,6 +283,14 @@ def test_loss_and_metrics_are_over_hidden_tokens():
     )
 
 
+@pytest.mark.parametrize(
+    "option", [{"mask_share": 0.0}, {"mask_share": 1.5}, {"num_best": 0}]
+)
+def test_shares_and_counts_out_of_range_are_refused(option):
+    with pytest.raises(ValueError, match="`mask_share` is a share above 0"):
+        tf_adapters.heads.MaskedLM(100, 8, **option)
+
+
 @pytest.mark.parametrize("name", ["bert", "roberta", "xlm_roberta"])
 def test_rows_become_texts_with_counts_of_hidden_tokens(name):
     folder = (

@@ -52,6 +52,16 @@ def test_targets_decode_and_answer():
     np.testing.assert_array_equal(answer["is_predicted"], LOGITS >= 0)
     with pytest.raises(ValueError, match="Row 1 .*Received: None"):
         HEAD.targets([{"label": []}, {"label": None}])
+    np.testing.assert_array_equal(
+        HEAD.targets([{"label": np.array([])}]), [[0, 0, 0]]
+    )
+
+
+def test_class_ids_are_no_labels_of_fit():
+    HEAD.check_labels(TARGETS)
+    HEAD.check_labels(2 * TARGETS - 1)
+    with pytest.raises(ValueError, match="Received: 2 in row 1"):
+        HEAD.check_labels(np.array([[0, 1, 0], [0, 1, 2]]))
 
 
 @pytest.mark.parametrize(

@@ -240,6 +240,16 @@ def test_a_long_question_leaves_room_for_the_text():
         assert max(map(len, encoded.token_ids)) <= max_length
 
 
+@pytest.mark.parametrize(
+    "name", ["stride", "max_answer_tokens", "num_best", "max_question_tokens"]
+)
+def test_numbers_that_give_no_window_or_answer_are_refused(name):
+    least = int(name != "max_question_tokens")
+    heads.Span(**{name: least})
+    with pytest.raises(ValueError, match=f"`{name}` must be at least {least}"):
+        heads.Span(**{name: least - 1})
+
+
 def test_config_round_trip_through_json():
     head = heads.Span(stride=64)
     config = json.loads(json.dumps(heads.to_config(head)))

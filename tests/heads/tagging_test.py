@@ -249,6 +249,12 @@ def test_config_round_trip_through_json():
     assert heads.from_config(config) == HEAD
 
 
+def test_a_label_for_each_word_is_required():
+    rows = [{"tokens": ["aa", "bb", "cc"], "label": [1]}]
+    with pytest.raises(ValueError, match="has 3 words and 1 labels"):
+        HEAD.encode(rows, ("tokens",), _Packer(8))
+
+
 def test_one_label_is_refused():
     with pytest.raises(ValueError, match="two classes or more.*only"):
         heads.Tagging(("only",))

@@ -88,7 +88,11 @@ def check_class_ids(
         labels: Class names.
         others: Further numbers that are allowed in the list. Defaults to none.
     """
-    if np.ndim(label) != 1:
+    try:
+        is_list = np.ndim(label) == 1
+    except ValueError:  # A list of lists of different lengths.
+        is_list = False
+    if not is_list:
         raise UserError(
             f"Row {place} (the first is 0) must have a list of class ids as "
             f"its label. Received: {shown(label)}"

@@ -73,6 +73,15 @@ class MaskedLM(Head):
         "masked_positions": (None, None)
     }
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.mask_share <= 1 or self.num_best < 1:
+            raise UserError(
+                "`mask_share` is a share above 0 and at most 1, and `num_best` "
+                f"at least 1. Received: mask_share={self.mask_share}, "
+                f"num_best={self.num_best}"
+            )
+
     @classmethod
     def for_task(
         cls, task: "Task", encoder: "Encoder | None" = None, **settings: Any

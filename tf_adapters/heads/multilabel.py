@@ -11,6 +11,7 @@ from sklearn import metrics as sklearn_metrics
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.common.types import Tensor
 from tf_adapters.heads import explained
 from tf_adapters.heads import metrics
@@ -70,8 +71,25 @@ class MultiLabel(TextHead):
         targets = np.zeros((len(rows), len(self.labels)), "float32")
         for place, row in enumerate(rows):
             check_class_ids(place, row["label"], self.labels)
-            targets[place, row["label"]] = 1
+            # An empty array has floats, which are no indices.
+            targets[place, list(row["label"])] = 1
         return targets
+
+    def check_labels(
+        self, labels: Any, ignored_class: int | None = None
+    ) -> None:
+        """Raises a `UserError` if a label is above 1, such as a class id.
+
+        Losses can give a meaning to -1, as the hinge loss does.
+        """
+        wrong = np.argwhere(labels > 1)
+        if len(wrong):
+            raise UserError(
+                "Labels must have a 0 or 1 for each of the "
+                f"{len(self.labels)} classes, and are not class ids. "
+                f"Received: {shown(labels[tuple(wrong[0])].item())} in row "
+                f"{wrong[0][0]} (the first is 0)."
+            )
 
     def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
         """Returns each example's mean binary cross-entropy, `(batch,)`."""

@@ -9,6 +9,7 @@ from keras import ops
 import numpy as np
 import scipy.special
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
 from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.examples import Examples
@@ -73,6 +74,16 @@ class Span(Head):
         "max_answer_tokens",
         "num_best",
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in Span.at_inference:
+            least = 0 if name == "max_question_tokens" else 1
+            if getattr(self, name) < least:
+                raise UserError(
+                    f"`{name}` must be at least {least}. Received: "
+                    f"{name}={getattr(self, name)}"
+                )
 
     def make_layer(self) -> TokenLayer:
         """Creates the layer that maps each token to two logits."""

@@ -14,6 +14,7 @@ from keras import ops
 import numpy as np
 import scipy.special
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.types import Tensor
 from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.examples import Examples
@@ -117,6 +118,12 @@ class Tagging(Head):
         (field,) = fields
         for place, row in enumerate(rows if labeled else ()):
             check_class_ids(place, row["label"], self.labels, (IGNORED,))
+            if len(row["label"]) != len(row[field]):
+                raise UserError(
+                    f"Row {place} (the first is 0) has {len(row[field])} words "
+                    f"and {len(row['label'])} labels. Expected a label for "
+                    "each word."
+                )
         source = make_window_source(rows, field, packer)
         ids = [window.token_ids for window in source.windows]
         targets = counts = None

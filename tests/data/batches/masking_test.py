@@ -230,3 +230,20 @@ def test_padding_does_not_change_what_is_hidden():
         np.testing.assert_array_equal(one["token_ids"], ids)
         for name in ("masked_positions", "masked_ids"):
             np.testing.assert_array_equal(one[name], other[name][:rows])
+
+
+@pytest.mark.parametrize("continues", [None, np.zeros(VOCABULARY, bool)])
+def test_a_short_fixed_batch_may_have_fewer_tokens_than_masks_elsewhere(
+    continues,
+):
+    ids = [np.arange(10, 10 + n, dtype="int32") for n in (30, 6)]
+    counts = np.array([20, 4], "int32")
+    rule = _masking(continues=continues)
+    examples = pipeline.to_tensors(
+        Examples(ids, None, pad_id=PAD, counts=counts, masking=rule)
+    )
+    plan = batch_plan.plan_training(examples.lengths, 1, 0, 0, "fixed", (8, 32))
+    for batch in plan:
+        (found,) = pipeline.dataset(examples, [batch])
+        masked = (found["masked_ids"].numpy() != IGNORED).sum()
+        assert masked == counts[batch.indices[0]]

@@ -200,10 +200,12 @@ def _hidden(
     rule: Any = examples.masking
     all_counts: Any = examples.counts
     counts = tf.gather(all_counts, tf.maximum(indices, 0))
-    is_static = features["token_ids"].shape[1] is not None
+    length = features["token_ids"].shape[1]
     # At least 1: a replica's part can be empty.
     max_chosen = tf.reduce_max(tf.concat([counts, [1]], 0))
-    max_chosen = max(1, int(all_counts.max())) if is_static else max_chosen
+    if length is not None:
+        # The examples with more masks than this are in longer batches.
+        max_chosen = min(length, max(1, int(all_counts.max())))
     if not rule.is_drawn:
         return mask_tokens.find_mask_tokens(features, rule.mask_id, max_chosen)
     epoch, number, rows, first, longest = tf.unstack(draw)

@@ -15,6 +15,7 @@ import tensorflow as tf
 from tests import tiny
 from tests.references import reparameterizations_numpy as reference
 from tf_adapters import heads
+from tf_adapters import methods
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.layers.stateless_seeds import dropout
@@ -168,6 +169,21 @@ def test_fold_keeps_the_outputs_and_unfold_every_weight():
     np.testing.assert_allclose(
         model.predict(features, verbose=0), expected, atol=1e-5
     )
+
+
+def test_a_union_of_two_is_folded():
+    parts = LoRA(projections=("query",)), LoRA(projections=("value",), rank=2)
+    encoder = tiny.encoder()
+    model = adapt(encoder, methods.Union(parts), HEAD)
+    tiny.randomize(model.trainable_weights, 0.3)
+    features = tiny.batch(encoder)
+    expected = np.asarray(model(features))
+    model.fold()
+    slots = [slot for block in model.slots for slot in block.values()]
+    assert all(slot.is_folded for slot in slots)
+    np.testing.assert_allclose(model(features), expected, atol=1e-5)
+    model.unfold()
+    np.testing.assert_allclose(model(features), expected, atol=1e-5)
 
 
 def test_what_was_left_out_is_not_merged():

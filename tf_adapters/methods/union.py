@@ -105,9 +105,13 @@ class Union(Method):
     def folds(self, model: Any) -> "list[tuple[keras.Variable, Slot]]":
         """Returns pairs of a kernel and the slot that can be folded into it.
 
-        The list has the pairs of all parts.
+        The list has the pairs of all parts, each only once: `LoRA.folds`
+        returns the slots of all LoRAs in the model.
         """
-        return self._of_all("folds", model)
+        pairs = self._of_all("folds", model)
+        return list(
+            {(id(k), id(slot)): (k, slot) for k, slot in pairs}.values()
+        )
 
     def report(self, model: Any) -> dict[str, Any]:
         """Returns the numbers that the parts report, all in one dict."""

@@ -136,6 +136,22 @@ def _training_output(use_dropout, seed):
     )
 
 
+@pytest.mark.parametrize("stands", ["before", "after_first"])
+def test_a_prompt_ignores_padding_on_the_left(stands):
+    encoder = tiny.encoder("roberta")
+    model = adapt(encoder, PromptTuning(3, stands=stands))
+    features = tiny.batch(encoder, size=1, tokens=5)
+    padded = {
+        name: np.pad(value, ((0, 0), (4, 0)))
+        for name, value in features.items()
+    }
+    expected, found = (
+        np.asarray(model.encode(one)["sequence_output"])
+        for one in (features, padded)
+    )
+    np.testing.assert_allclose(found[:, 4:], expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("method", [PrefixTuning(3), PromptTuning(3)])
 def test_a_mask_may_be_of_truth_values(method):
     model = adapt(tiny.encoder(num_blocks=1), method)

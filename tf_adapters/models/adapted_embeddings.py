@@ -152,11 +152,17 @@ def _from_first_token(
 
 
 def _lengthened(values: Tensor, slot: Slot | None, value: int) -> Tensor:
-    """Prepends `value` to each row, once for each vector that a slot inserts.
+    """Inserts `value` into each row, once for each vector that a slot inserts.
 
-    The integers `values` have shape `(batch, tokens)`. This is also correct if
-    the slot inserts its vectors after the first token: the first entry of each
-    row already equals `value`, so the order makes no difference.
+    The integers `values` have shape `(batch, tokens)`.
     """
-    added = 0 if slot is None else slot.num_added_tokens
-    return ops.pad(values, ((0, 0), (added, 0)), constant_values=value)
+    if slot is None or not slot.num_added_tokens:
+        return values
+    first = slot.first_added_token
+    rest = ops.pad(
+        values[:, first:],
+        ((0, 0), (slot.num_added_tokens, 0)),
+        constant_values=value,
+    )
+    # Texts padded on the left begin with padding, which stays first.
+    return ops.concatenate([values[:, :first], rest], axis=1) if first else rest

@@ -65,6 +65,23 @@ def test_single_texts_and_pairs(packers, max_length):
             np.testing.assert_array_equal(one, other)
 
 
+def test_masks_in_texts_are_mask_tokens(packers):
+    in_graph, in_python = (p.reading_masks() for p in packers(32))
+    texts = [
+        *TEXTS,
+        "a \u00a0\u2003[MASK] film\t[MASK]",
+        "[MASK][MASK] x",
+        "[mask]",
+    ]
+    for found, expected in zip(
+        in_python.token_arrays(texts), in_graph.token_arrays(texts), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
+    first = in_python.token_arrays(["[MASK][MASK] x"])[0]
+    assert first[:2].tolist() == [in_python.mask_id] * 2
+    _assert_equal(in_graph(texts, texts), in_python(texts, texts))
+
+
 def test_a_length_of_its_own(packers):
     in_graph, in_python = packers(32)
     for length in (6, 40):

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 from collections.abc import Sequence
+import itertools
+import re
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,9 @@ import numpy as np
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens.packer import Packer
 from tf_adapters.data.tokens.packer import not_texts
+
+# The same characters as in `mask_tokens`.
+_SPACES = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 
 
 class PythonPacker(Packer):
@@ -66,7 +71,21 @@ class PythonPacker(Packer):
         """Returns an int32 array of tokens for each text of a list."""
         # TensorFlow's tokenizers ignore NUL, too.
         clean = [text.replace("\0", "") for text in texts]
-        rows = self.tokenizer(clean) if clean else []
+        if self._mask is None:
+            return self._tokenized(clean)
+        # White space before a mask is dropped, see `mask_tokens`.
+        mask = f"[{_SPACES}]*{re.escape(self._mask)}"
+        parts = [re.split(mask, text) for text in clean]
+        tokens = iter(self._tokenized([one for row in parts for one in row]))
+        rows = []
+        for row in parts:
+            first, *others = itertools.islice(tokens, len(row))
+            masked = [part for one in others for part in ([self.mask_id], one)]
+            rows.append(_joined(first, *masked))
+        return rows
+
+    def _tokenized(self, texts: list[str]) -> list[np.ndarray]:
+        rows = self.tokenizer(texts) if texts else []
         return [np.asarray(row, "int32") for row in rows]
 
     def _pack(self, texts_a: Any, texts_b: Any, limit: Any) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+import types
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from tests.runs import whole_runs
 import tf_adapters
 from tf_adapters import tasks
 from tf_adapters.common import adapter_folder
+from tf_adapters.config import data_settings
 from tf_adapters.config import resolve
+from tf_adapters.config import settings
 from tf_adapters.models import saving
 from tf_adapters.runs import experiment
 
@@ -301,3 +304,15 @@ def test_another_method_cannot_go_on(tmp_path, capsys):
     )
     assert status == 1
     assert "same method and settings" in capsys.readouterr().err
+
+
+def test_masking_is_set_in_a_task_of_masked_tokens():
+    config = types.SimpleNamespace(
+        data=data_settings.DataConfig(),
+        pretrain=settings.PretrainConfig(),
+        seed=3,
+        head={"mask_share": 0.4, "reads": "pooled_output"},
+    )
+    task = tasks.Task("texts", ("text",), head="masked_lm")
+    found = experiment.head_settings(config, task)
+    assert found == {"mask_share": 0.4, "whole_words": False, "seed": 3}

@@ -270,8 +270,13 @@ def head_settings(config: Config, task: Task) -> dict[Any, Any]:
     names = {field.name for field in fields}
     # Values in `config.head` override the values above.
     own = {key: value for key, value in known.items() if key in names}
-    # `config.head` is for the task's own head, not for the pretraining head.
-    return own | ({} if task.kind.is_pretraining else config.head or {})
+    given = config.head or {}
+    if task.kind.is_pretraining:
+        # `config.head` is for the head of the task that follows. The settings
+        # of a task of masked tokens have names that no other head has.
+        masking = ("mask_share", "whole_words")
+        given = {name: given[name] for name in masking if name in given}
+    return own | given
 
 
 def _make_deterministic(config: Config) -> None:

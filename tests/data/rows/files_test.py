@@ -1,5 +1,6 @@
 """Tests the file readers, including line numbers."""
 
+import csv
 import io
 import itertools
 import logging
@@ -9,6 +10,7 @@ import pytest
 
 from tf_adapters.common.errors import DataError
 from tf_adapters.data.rows import files
+from tf_adapters.data.rows import prediction_files
 from tf_adapters.data.rows import raw_lines
 from tf_adapters.tasks.glue import COLA
 from tf_adapters.tasks.glue import MNLI
@@ -100,6 +102,7 @@ def test_plain_text_is_a_text_a_line(tmp_path):
         ),
         ("a.csv", 'a,b\n1,2\n"1"x,2\n3,4\n', {3: "not CSV"}),
         ("a.csv", 'a,b\n1,2\n"1,2\n3,4\n', {3: "not CSV"}),
+        ("a.csv", "a,b\n1,2\n1\r,2\n3,4\n", {3: "carriage return outside"}),
         ("a.tsv", "a\tb\n1\t2\n1 2\n", {3: "2 columns, received 1"}),
         ("a.tsv", b"a\tb\n\xe9\t2\n1\t2\n", {2: "not UTF-8 at byte 1"}),
         ("a.jsonl", b'{"a": "\xff"}\n{"a": 1}\n', {1: "not UTF-8"}),
@@ -112,6 +115,18 @@ def test_problems_carry_their_line(tmp_path, name, content, problems):
         assert problems[line] in what
     with pytest.raises(DataError, match=rf"{name}:\n  line \d"):
         table.raise_problems()
+
+
+def test_carriage_returns_do_not_split_rows_of_predictions(tmp_path):
+    texts = ["good\rfilm", "dull\r", "a, b", 'a "c"', "x\ny", "plain"]
+    path = tmp_path / "out.csv"
+    rows = [{"text": text, "label": "no"} for text in texts]
+    prediction_files.write_predictions(path, rows, COLA)
+    assert b"\nplain,no\n" in path.read_bytes()
+    found = [row["text"] for _, row in files.read_file(path).rows]
+    assert found == texts
+    with path.open(newline="") as file:
+        assert [row["text"] for row in csv.DictReader(file)] == texts
 
 
 def test_the_rows_next_to_a_problem_are_kept(tmp_path):

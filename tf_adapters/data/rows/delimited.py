@@ -120,7 +120,13 @@ def parse_csv(
         except StopIteration:
             return
         except csv.Error as error:
-            problems.append((numbers[0], f"not CSV: {error}"))
+            what = str(error)
+            if "universal-newline" in what:
+                what = (
+                    "a carriage return outside of quotes; save the file with "
+                    "the line ends of Unix or Windows"
+                )
+            problems.append((numbers[0], f"not CSV: {what}"))
         else:
             yield numbers[0], record
 

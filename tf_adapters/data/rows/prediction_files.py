@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 import csv
-import io
 import json
 from pathlib import Path
+import types
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -84,13 +84,17 @@ def _content(suffix: str, rows: Any, task: Task) -> str:
 
 def _csv(rows: Any) -> str:
     """Returns rows as CSV, with a column for each key of nested dicts."""
-    file = io.StringIO()
     flat = [_flat(row) for row in rows]
     columns = dict.fromkeys(name for row in flat for name in row)
-    writer = csv.DictWriter(file, columns, lineterminator="\n")
+    lines: list[str] = []
+    # The module quotes only the characters of its own line end, and readers
+    # take a carriage return outside of quotes for the end of a row.
+    ending = "\r\n"
+    file: Any = types.SimpleNamespace(write=lines.append)
+    writer = csv.DictWriter(file, columns, lineterminator=ending)
     writer.writeheader()
     writer.writerows(flat)
-    return file.getvalue()
+    return "".join(f"{line.removesuffix(ending)}\n" for line in lines)
 
 
 def _flat(row: dict[str, Any]) -> dict[Any, Any]:

@@ -23,3 +23,12 @@ def test_a_task_has_its_head(name):
 def test_unknown_heads_are_refused():
     with pytest.raises(ValueError, match="`tagger`.*classification"):
         heads.from_config({"name": "tagger"})
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.0, 15])
+@pytest.mark.parametrize("name", ["dropout_rate", "hidden_dropout_rate"])
+@pytest.mark.parametrize("kind", ["regression", "span", "choice"])
+def test_a_dropout_rate_is_a_share(kind, name, rate):
+    cls = heads.HEADS[kind]
+    with pytest.raises(ValueError, match=f"`{name}` is the share .*{rate}$"):
+        cls(**{name: rate})

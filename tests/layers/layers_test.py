@@ -153,6 +153,8 @@ def test_bottleneck_refuses_bad_arguments(arguments):
 def test_gates_refuse_a_stretch_that_cannot_close():
     with pytest.raises(ValueError, match="stretch_low=0"):
         HardConcreteGates((2,), stretch_low=0)
+    with pytest.raises(ValueError, match="must be positive. Received: 0"):
+        HardConcreteGates((2,), learning_rate_multiplier=0)
 
 
 def test_the_type_of_activations_names_all_of_them():

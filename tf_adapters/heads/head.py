@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from tf_adapters.layers.banks.bank_layer import Part
 
 
+_DROPOUT = ("dropout_rate", "hidden_dropout_rate")
+
+
 @dataclasses.dataclass(frozen=True)
 class Head:
     """Defines a kind of output: its examples, layer, loss and metrics.
@@ -77,6 +80,13 @@ class Head:
     def __post_init__(self) -> None:
         dataclass_config.check_values(self)
         check_choices(self)
+        for name in (field.name for field in dataclasses.fields(self)):
+            rate = getattr(self, name)
+            if name in _DROPOUT and not 0 <= rate < 1:
+                raise UserError(
+                    f"`{name}` is the share of elements that are dropped, at "
+                    f"least 0 and below 1. Received: {name}={rate}"
+                )
 
     @property
     def is_of_tokens(self) -> bool:

@@ -46,7 +46,8 @@ class HardConcreteGates(Float32Layer):
         **kwargs: See `keras.layers.Layer`.
 
     Raises:
-        UserError: If the temperature or the stretch is out of its range.
+        UserError: If the temperature, the stretch or the multiplier is out of
+            its range.
     """
 
     # A logit so large that neither noise nor an optimizer's momentum can change
@@ -69,6 +70,11 @@ class HardConcreteGates(Float32Layer):
                 "Hard-concrete gates need temperature > 0, stretch_low < 0 and "
                 f"stretch_high > 1. Received: temperature={temperature}, "
                 f"stretch_low={stretch_low}, stretch_high={stretch_high}"
+            )
+        if learning_rate_multiplier <= 0:
+            raise UserError(
+                "`learning_rate_multiplier` of gates must be positive. "
+                f"Received: {learning_rate_multiplier}"
             )
         self.shape = tuple(shape)
         self.temperature = temperature

@@ -165,6 +165,24 @@ def test_a_generator_of_any_length_is_read_once_an_epoch(model):
     assert read == TEXTS
 
 
+def test_texts_of_an_iterator_are_all_answered(model):
+    texts = iter(TEXTS)
+    dataset = tf.data.Dataset.from_generator(
+        lambda: texts, output_signature=tf.TensorSpec((), tf.string)
+    )
+    np.testing.assert_allclose(
+        model.predict(dataset, batch_size=2, verbose=0),
+        model.predict(TEXTS, verbose=0),
+        atol=1e-5,
+    )
+
+
+def test_a_training_that_has_ended_is_no_empty_dataset(model):
+    dataset = _dataset(TEXTS, CLASSES)
+    history = model.fit(dataset, epochs=2, initial_epoch=2, verbose=0)
+    assert not history.epoch
+
+
 def test_token_features_pass_as_they_are():
     model = _plain()
     packed = {k: np.asarray(v) for k, v in model.preprocessor(TEXTS).items()}

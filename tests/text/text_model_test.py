@@ -1,5 +1,7 @@
 """Tests `TextModel`, from texts to answers."""
 
+import pathlib
+
 import keras
 import numpy as np
 import pandas as pd
@@ -193,6 +195,63 @@ def test_a_class_without_weight_is_not_learned():
     assert {a["label"] for a in model.answer(TEXTS)} == {"negative"}
 
 
+def test_weights_and_held_out_texts_are_both_of_all_texts():
+    head = heads.Classification(LABELS, dropout_rate=0.0)
+    split, alone = (_model(head=head, use_encoder_dropout=False) for _ in "ab")
+    weights, options = [3, 0, 1, 2], {"batch_size": 8, "shuffle": False}
+    held_out = [5, 5]  # Has no effect.
+    both = {
+        "sample_weight": weights + held_out,
+        "class_weight": {"positive": 2},
+    }
+    _fit(split, validation_split=0.33, **both, **options)
+    both["sample_weight"] = weights
+    _fit(alone, TEXTS[:4], CLASSES[:4], **both, **options)
+    np.testing.assert_array_equal(
+        split.predict(TEXTS, verbose=0), alone.predict(TEXTS, verbose=0)
+    )
+
+
+def test_a_call_that_fails_does_not_change_which_texts_are_read(model):
+    before = model.text_fields
+    pairs = [(text, text) for text in TEXTS]
+    with pytest.raises(UserError, match="unknown label"):
+        _fit(model, pairs, validation_data=(pairs, ["?"] * 6))
+    assert model.text_fields == before == ("text",)
+
+
+def test_a_disabled_adapter_is_neither_trained_nor_saved(model, tmp_path):
+    with model.disabled():
+        model.compile()
+        with pytest.raises(UserError, match="disabled here. Train after"):
+            _fit(model)
+        with pytest.raises(UserError, match="disabled here. Save the adapter"):
+            model.save_adapter(tmp_path / "reviews")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_adapter_of_another_length_is_warned_of(model, tmp_path, caplog):
+    model.save_adapter(tmp_path / "long")
+    for length in (model.preprocessor.max_length, 8):
+        assert not caplog.records
+        other = _model(max_length=length)
+        other.add_adapter("long", tmp_path / "long")
+    (record,) = caplog.records
+    said = f"max_length={model.preprocessor.max_length}, but this model cuts"
+    assert said in record.getMessage()
+    with pytest.raises(UserError, match="has its own labels"):
+        other.add_adapter("own", tmp_path / "long", labels=("a", "b"))
+    assert list(other.adapters.models) == ["default", "long"]
+
+
+def test_an_encoder_is_a_path_or_loaded_with_its_type():
+    model = TextModel.from_preset(pathlib.Path(FOLDER), labels=LABELS)
+    with pytest.raises(UserError, match="Pass `dtype='bfloat16'` to `load_"):
+        TextModel.from_preset(
+            model.encoder_info, dtype="bfloat16", labels=LABELS
+        )
+
+
 def test_class_weights_of_numpy_are_read():
     names = {np.int64(0): np.float32(2.0), np.str_("positive"): 0.5}
     weights = training.weights_by_id(heads.Classification(LABELS), names)
@@ -327,6 +386,16 @@ def test_a_backbone_of_keras_hub_is_an_encoder_too():
         (lambda m: m.fit({"a": TEXTS}, text="b"), "no column `b`"),
         (lambda m: m.fit({"text": TEXTS}, label="c"), "no column `c`"),
         (lambda m: _fit(m, [], []), "There are no texts"),
+        (lambda m: m.answer([{"text": "a"}, "b"]), r"Row 1 .*a dict.*'b'"),
+        (lambda m: m.answer([{"text": "a"}, None]), "Row 1 .*must be a dict"),
+        (
+            lambda m: m.fit({"text": TEXTS}, CLASSES, label="stars"),
+            "not both. Received: label='stars'",
+        ),
+        (
+            lambda m: m.export("x", "onnx", texts={"review": TEXTS}),
+            "no column `text`",
+        ),
         (
             lambda m: loading.load("x", m.encoder_info, dtype="bfloat16"),
             "to `load_encoder`",
@@ -349,6 +418,10 @@ def test_a_backbone_of_keras_hub_is_an_encoder_too():
             lambda m: _fit(m, validation_freq=2, validation_steps=None),
             "`fit` of texts does not support `validation_freq`",
         ),
+        (
+            lambda m: _fit(m, validation_batch_size=2),
+            "`fit` of texts does not support `validation_batch_size`",
+        ),
         (lambda m: m.predict(TEXTS, batch_size=0), "batch_size=0"),
         (
             lambda m: _fit(m, class_weight={"positive": np.nan}),
@@ -369,6 +442,8 @@ def test_a_backbone_of_keras_hub_is_an_encoder_too():
         (lambda _: _model(labels=None), "needs the names of its classes"),
         (lambda _: _model("hulsby"), "houlsby"),
         (lambda _: _model(learning_rate=-1.0), "learning_rate"),
+        (lambda _: _model(learning_rate=np.nan), "learning_rate"),
+        (lambda _: _model(max_length=0), "max_length=0"),
         (lambda m: loading.load("nowhere"), "nowhere"),
     ],
 )

@@ -80,7 +80,8 @@ def train(
         seed: Integer that seeds the choice of validation rows, the initial
             weights, the order of rows, and dropout. Defaults to 0.
         settings: Dict of any other settings, nested or with dotted names, such
-            as `{"train.precision": "mixed_bfloat16"}`.
+            as `{"train.precision": "mixed_bfloat16"}`. Settings that have an
+            argument, such as `seed`, must not differ from it.
         overwrite: Whether to replace another run in `model_dir`. Defaults to
             `False`.
 

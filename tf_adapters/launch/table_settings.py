@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters import methods
-from tf_adapters.common.dataclass_config import merge
+from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
 from tf_adapters.config import presets
@@ -52,7 +52,8 @@ def layers_of_arguments(
             of `None` sets nothing.
 
     Raises:
-        ConfigError: If `settings` or `method` has the wrong type.
+        ConfigError: If `settings` or `method` has the wrong type, or
+            `settings` sets what an argument sets to another value.
     """
     if not isinstance(settings, dict | None):
         raise ConfigError(
@@ -62,7 +63,35 @@ def layers_of_arguments(
         )
     given = {_SETTINGS[k]: v for k, v in arguments.items() if v is not None}
     layers = [_nested(settings or {}), _nested(given)]
-    return layers if method is None else [*layers, {"method": _named(method)}]
+    if method is not None:
+        layers.append({"method": _named(method)})
+    _check_overridden(*layers)
+    return layers
+
+
+def _check_overridden(
+    settings: dict[str, Any], *arguments: dict[str, Any]
+) -> None:
+    """Raises a `ConfigError` if arguments override one of the settings.
+
+    Args:
+        settings: Nested dict of settings.
+        *arguments: Nested dicts of the settings that arguments set.
+    """
+    given = dataclass_config.flatten(presets.with_method_as_dict(settings))
+    for layer in arguments:
+        for key, value in dataclass_config.flatten(layer).items():
+            if _plain(given.get(key, value)) != _plain(value):
+                names = {name: argument for argument, name in _SETTINGS.items()}
+                raise ConfigError(
+                    f"`settings` sets `{key}` to {shown(given[key])}, but the "
+                    f"argument `{names.get(key, 'method')}` sets it to "
+                    f"{shown(value)}. Set it with this argument only."
+                )
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def head_of(layers: list[dict[str, Any]]) -> str:
@@ -86,7 +115,7 @@ def _nested(settings: dict[str, Any]) -> dict[str, Any]:
     for name, value in settings.items():
         for part in reversed(str(name).split(".")):
             value = {part: value}
-        nested = merge(nested, value)
+        nested = dataclass_config.merge(nested, value)
     return nested
 
 

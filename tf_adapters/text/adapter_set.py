@@ -111,6 +111,18 @@ class AdapterSet:
     def _lend(self, user: User) -> None:
         self.encoder.loaded.switch_to(user, self.encoder.name)
 
+    def check_enabled(self, deed: str) -> None:
+        """Raises a `UserError` within a `disabled` block.
+
+        Args:
+            deed: What the caller does, in the imperative, such as `"Train"`.
+        """
+        if self.active == DISABLED:
+            raise UserError(
+                f"The adapter is disabled here. {deed} after the `with "
+                "model.disabled()` block."
+            )
+
     @contextlib.contextmanager
     def disabled(self) -> Iterator[None]:
         """Disables the active adapter within a `with` block.

@@ -13,6 +13,7 @@ from tf_adapters.tasks.output_kinds import KINDS
 # Arguments of Keras's `fit` for its own evaluation of held-out data, which
 # texts do not use, with the value that has no effect.
 _OF_VALIDATION = {
+    "validation_batch_size": None,
     "validation_freq": 1,
     "validation_steps": None,
 }

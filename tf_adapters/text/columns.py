@@ -52,8 +52,14 @@ def columns_of(
 
     Raises:
         UserError: If `rows_of` does not support the texts, a column is missing,
-            or the number of labels differs from the number of texts.
+            there are labels and a column with labels, or the number of labels
+            differs from the number of texts.
     """
+    if labels is not None and label is not None:
+        raise UserError(
+            "Pass the labels as `y`, or name their column as `label`, not "
+            f"both. Received: label={shown(label)}"
+        )
     table = read_table(texts, head.labels)
     if labels is None and isinstance(texts, Mapping):
         labels = texts.get(LABEL if label is None else label)

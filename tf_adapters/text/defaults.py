@@ -1,5 +1,7 @@
 """Default learning rates and training lengths for texts."""
 
+import math
+import numbers
 from typing import Any
 
 from tf_adapters.common import dataclass_config
@@ -46,7 +48,8 @@ def learning_rate_for(
         return _RATES.get(method, _USUAL_RATE)
     if learning_rate == "paper":
         return _rate_of_preset(method)
-    if not isinstance(learning_rate, int | float) or learning_rate <= 0:
+    is_number = isinstance(learning_rate, numbers.Real)
+    if not is_number or not 0 < learning_rate < math.inf:
         raise UserError(
             "Invalid value for argument `learning_rate`. Expected: a positive "
             f'number, or "paper". Received: {learning_rate!r}'

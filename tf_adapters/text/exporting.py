@@ -88,7 +88,9 @@ def _check_rows(text_model: StoredModel, texts: Any) -> dict[str, Any]:
     """
     if texts is None:
         return {}
-    rows = rows_of(texts, None, text_model.head, labeled=False)
+    rows = rows_of(
+        texts, None, text_model.head, text_model.text_fields, labeled=False
+    )
     first = rows.at(range(min(200, len(rows))))
     return {"rows": first, "text_fields": rows.fields}
 

@@ -71,6 +71,7 @@ class FittingModel(ExplainingModel):
             callbacks: Keras callbacks; their `model` is `adapter_model`.
             validation_split: Fraction of the texts, taken from the end, that
                 are held out and evaluated after each epoch. Defaults to 0.
+                Weights of held-out texts have no effect.
             validation_data: `(texts, labels)`, or a table with the same
                 columns, or a `tf.data.Dataset`. The head's metrics are logged
                 as `val_<name>` after each epoch. Weights are not supported.
@@ -84,7 +85,8 @@ class FittingModel(ExplainingModel):
                 pairs.
             label: Name of the table column with the labels. Default: `label`.
             **options: See `keras.Model.fit`. Texts do not support
-                `validation_freq` and `validation_steps`.
+                `validation_batch_size`, `validation_freq` and
+                `validation_steps`.
 
         Returns:
             Keras's `History`.
@@ -105,6 +107,7 @@ class FittingModel(ExplainingModel):
             "class_weight": class_weight,
             "sample_weight": sample_weight,
         }
+        self.adapters.check_enabled("Train")
         with device_memory.explained(self.adapter_model, batch_size):
             if self._takes_features(x):
                 return self.adapter_model.fit(
@@ -125,19 +128,20 @@ class FittingModel(ExplainingModel):
                     y, validation_split, sample_weight
                 )
                 stream = self._stream(x, batch_size, **named)
-                self.text_fields = stream.fields
                 check = self._validation(validation_data, batch_size, named)
+                self.text_fields = stream.fields
                 return stream.fit(
                     class_weight,
                     callbacks=training.with_validation(callbacks, check),
                     **given,
                 )
+            rows = self._rows(x, y, **named)
             train, held_out = training.split_rows(
-                self._rows(x, y, **named), validation_data, validation_split
+                rows, validation_data, validation_split
             )
-            self.text_fields = train.fields
             check = self._validation(held_out, 32, named)
-            weights = training.row_weights(self.head, train, **weighting)
+            # The first weights are those of `train`.
+            weights = training.row_weights(self.head, rows, **weighting)
             batches = training.batches_of(
                 self.head,
                 train,
@@ -146,6 +150,7 @@ class FittingModel(ExplainingModel):
                 self.seed if shuffle else None,
                 weights,
             )
+            self.text_fields = train.fields
             return self.adapter_model.fit(
                 batches,
                 callbacks=training.with_validation(callbacks, check),
@@ -169,5 +174,6 @@ class FittingModel(ExplainingModel):
             return self._stream(data, batch_size, **named).evaluate
         if not isinstance(data, text_rows.TextRows):
             x, y = training.texts_and_labels(data)
-            data = self._rows(x, y, **named)
+            label = named["label"] if y is None else None
+            data = self._rows(x, y, text=named["text"], label=label)
         return lambda: self.evaluate_rows(data)

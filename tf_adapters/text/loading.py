@@ -15,6 +15,7 @@ from tf_adapters.encoders.load import load_encoder
 from tf_adapters.interop import formats
 from tf_adapters.interop import stored_adapter
 from tf_adapters.models import saving
+from tf_adapters.text import parts
 from tf_adapters.text.stored_fields import fields_of
 from tf_adapters.text.text_model import TextModel
 
@@ -74,7 +75,7 @@ def load(
         return _load_file(folder, given, options)
     _check_options(options)
     if not isinstance(encoder, str | Path | None):
-        _check_none(dtype=dtype, quantize=quantize)
+        parts.check_loads(dtype=dtype, quantize=quantize)
     stored = stored_adapter.find_stored(folder)
     path = stored.path
     details = stored.config["details"] if stored.format == formats.OURS else {}
@@ -91,16 +92,6 @@ def load(
     if (run / "config.yaml").is_file() and path.name == "adapter":
         model.run_folder = run
     return model
-
-
-def _check_none(**options: str | None) -> None:
-    """Raises a `UserError` if an option for loading an encoder is given."""
-    for name, value in options.items():
-        if value is not None:
-            raise UserError(
-                "The encoder is loaded already, so its type is fixed. Pass "
-                f"`{name}={value!r}` to `load_encoder`."
-            )
 
 
 def _check_options(options: dict[str, Any]) -> None:

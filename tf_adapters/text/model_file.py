@@ -19,7 +19,6 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.models import model_config
 from tf_adapters.models.adapter_model import AdapterModel
-from tf_adapters.text.adapter_set import DISABLED
 
 if TYPE_CHECKING:
     import os
@@ -41,11 +40,7 @@ def check_can_be_saved(
             "adapter alone in a folder, with `model.save_adapter(folder)`. "
             f"Received: {cut(path)}"
         )
-    if text_model.active == DISABLED:
-        raise UserError(
-            "The adapter is disabled here. Save the model after the `with "
-            "model.disabled()` block."
-        )
+    text_model.adapters.check_enabled("Save the model")
     for adapter in text_model.adapters.models.values():
         adapter.check_not_folded()
     text_model.adapter_model.check_encoder()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
 
+from tf_adapters.common.errors import shown
 from tf_adapters.data.tokens.packer import Packer
 from tf_adapters.data.tokens.packer_choice import packer_of
 from tf_adapters.encoders import tokenizer_files
+from tf_adapters.interop import formats
 from tf_adapters.text import packers
 
 if TYPE_CHECKING:
@@ -17,9 +20,11 @@ if TYPE_CHECKING:
 
     from tf_adapters.common.types import Tensor
     from tf_adapters.data.tokens.special_tokens import SpecialTokens
+    from tf_adapters.interop.stored_adapter import StoredAdapter
     from tf_adapters.models.adapter_model import AdapterModel
 
 
+_LOGGER = logging.getLogger(__name__)
 MAX_LENGTH = 128
 
 
@@ -109,8 +114,33 @@ def make_layer(
         max_length: Maximum length in tokens, or `None` (default) for 128.
     """
     packer = packers.make_packer(
-        tokenizer, model, preprocessor, max_length or MAX_LENGTH
+        tokenizer,
+        model,
+        preprocessor,
+        MAX_LENGTH if max_length is None else max_length,
     )
     if packer is None or isinstance(packer, PackerLayer):
         return packer
     return PackerLayer(packer)
+
+
+def warn_of_length(
+    name: str, stored: StoredAdapter, layer: PackerLayer | None
+) -> None:
+    """Logs a warning if an adapter was trained on texts of another length.
+
+    Args:
+        name: Name of the adapter.
+        stored: `StoredAdapter`. Those of other libraries name no length.
+        layer: `PackerLayer` of the text model, or `None`.
+    """
+    if layer is None or stored.format != formats.OURS:
+        return
+    length = stored.config["details"].get("max_length")
+    if length not in (None, layer.max_length):
+        _LOGGER.warning(
+            "Adapter `%s` was trained with max_length=%s, but this model cuts "
+            "texts at %s tokens, so its answers to longer texts differ. Make "
+            "the model with the same `max_length`.",
+            *(name, shown(length), layer.max_length),
+        )

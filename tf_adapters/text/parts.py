@@ -97,6 +97,16 @@ def as_source(
     return stored_adapter.find_stored(adapter)
 
 
+def check_loads(**options: Any) -> None:
+    """Raises a `UserError` if an option for loading an encoder is given."""
+    for name, value in options.items():
+        if value is not None:
+            raise UserError(
+                "The encoder is loaded already, so its type is fixed. Pass "
+                f"`{name}={value!r}` to `load_encoder`."
+            )
+
+
 def make_adapter(
     encoder: Encoder,
     name: str,
@@ -116,8 +126,16 @@ def make_adapter(
         labels: See `TextModel.add_adapter`.
         head: See `TextModel.add_adapter`.
         seed: Integer that seeds the weights of a new adapter.
+
+    Raises:
+        UserError: If a stored adapter is given labels or a head.
     """
     if not isinstance(source, methods.Method):
+        if labels is not None or head is not None:
+            raise UserError(
+                "A stored adapter has its own labels and head. Leave `labels` "
+                "and `head` out, or give a method to train a new adapter."
+            )
         return saving.load_adapter(source, encoder, name=name)
     head = as_head(head, labels)
     return AdapterModel(encoder, source, head, seed=seed, name=name)

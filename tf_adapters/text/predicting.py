@@ -14,6 +14,7 @@ from tf_adapters.heads.vector_head import VectorHead
 from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.text.batches import TextBatches
 from tf_adapters.text.rows import ROWS_AT_ONCE
+from tf_adapters.text.vectors import are_single
 from tf_adapters.training.mean_loss import mean_loss
 
 if TYPE_CHECKING:
@@ -115,20 +116,14 @@ class Predictor:
             UserError: If a row is encoded as several examples, or as none.
         """
         parts = [*self._parts(rows)]
-        found = [outputs for _, outputs in parts]
-        read = [
-            window.row
-            for part, _ in parts
-            for window in getattr(part.source, "windows", ())
-        ]
-        if sum(map(len, found)) != len(rows) or len({*read}) < len(read):
+        if not are_single((encoded for encoded, _ in parts), len(rows)):
             raise UserError(
                 f"A head of the kind {heads.name_of(self.head)} reads some of "
                 "these texts as several inputs, or empty ones as none, so they "
                 "have no single vector. Raise `max_length`, leave out empty "
                 "texts, or encode with another head."
             )
-        return _stacked(found)
+        return _stacked(outputs for _, outputs in parts)
 
     def answers(self, rows: TextRows) -> list[dict[str, Any]]:
         """Returns the head's decoded predictions, a dict for each row."""

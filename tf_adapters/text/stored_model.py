@@ -40,6 +40,7 @@ class StoredModel(FittingModel):
             Size of the weights file in bytes, or `None` for the formats of
             other libraries.
         """
+        self.adapters.check_enabled("Save the adapter")
         packing = {}
         if self.preprocessor is not None:
             packing["max_length"] = self.preprocessor.max_length

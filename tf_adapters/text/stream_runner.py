@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 from typing import Any
 
 from keras import ops
 import numpy as np
+import tensorflow as tf
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.text import predicting
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import keras
-    import tensorflow as tf
 
     from tf_adapters import heads
     from tf_adapters.models.adapter_model import AdapterModel
@@ -73,7 +74,8 @@ class StreamRunner:
         features = self._features(labeled=True, class_weight=class_weight)
         with in_sentences(self.model.head):
             history = self.model.fit(features, **{**options, "shuffle": False})
-        _check_some(history.history.get("loss"))
+        if history.epoch:
+            _check_some(history.history.get("loss"))
         return history
 
     def evaluate(self) -> dict[str, float]:
@@ -101,9 +103,7 @@ class StreamRunner:
         """
         streams.check_ends(self._stream.dataset)
         model = self.model if model is None else model
-        features = self._features(labeled=False)
-        # Keras fails with an empty dataset.
-        _check_some(list(features.take(1)))
+        features = _not_empty(self._features(labeled=False))
         return model.predict(features, verbose=verbose)
 
     def answers(self, verbose: str | int = 0) -> list[dict[str, Any]]:
@@ -121,3 +121,22 @@ def _sum_of_losses(
 def _check_some(batches: Sequence[Any] | None) -> None:
     if not batches:
         raise UserError("The dataset holds no texts. Give at least one.")
+
+
+def _not_empty(features: tf.data.Dataset) -> tf.data.Dataset:
+    """Returns the elements of a dataset, of which there must be some.
+
+    Keras fails with an empty dataset. The first element is not read twice,
+    because a dataset of a Python iterator gives each of its elements once.
+    """
+    batches = iter(features)
+    first = next(batches, None)
+    _check_some([] if first is None else [first])
+    found = tf.data.Dataset.from_generator(
+        lambda: itertools.chain([first], batches),
+        output_signature=features.element_spec,
+    )
+    known = features.cardinality()
+    if known >= 0:
+        found = found.apply(tf.data.experimental.assert_cardinality(known))
+    return found

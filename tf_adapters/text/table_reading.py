@@ -40,9 +40,19 @@ def read_table(data: Any, known: Collection[str] | None = None) -> Table | None:
         keys = {str(name): name for name in data}
         return list(keys), lambda name: listed(data[keys[name]])
     if isinstance(data, list) and data and isinstance(data[0], Mapping):
+        _check_mappings(data)
         keys = {str(name): name for row in data for name in row}
         return list(keys), lambda name: [row.get(keys[name]) for row in data]
     return None
+
+
+def _check_mappings(rows: list[Any]) -> None:
+    for place, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise UserError(
+                f"Row {place} (the first is 0) must be a dict, like the first "
+                f"one. Received: {shown(row)}"
+            )
 
 
 def listed(values: Any) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from collections.abc import Sequence
     import os
-    from pathlib import Path
     from typing import Literal
     from typing import Self
 
@@ -170,7 +170,7 @@ class TextModel(StoredModel):
     @classmethod
     def from_preset(
         cls,
-        preset: str | Encoder,
+        preset: str | Path | Encoder,
         dtype: keras.DTypePolicy | str | None = None,
         quantize: str | None = None,
         **options: Any,
@@ -181,21 +181,24 @@ class TextModel(StoredModel):
             preset: Name, folder or address for `load_encoder`: `"minilm"`,
                 `"bert_base_en_uncased"`, `"hf://owner/model"`. Or an
                 `Encoder`; then also pass `tokenizer`.
-            dtype: See `load_encoder`.
-            quantize: See `load_encoder`.
+            dtype: See `load_encoder`. Not allowed with an `Encoder`.
+            quantize: See `load_encoder`. Not allowed with an `Encoder`.
             **options: See `TextModel`: `method`, `labels`, `head` ...
 
         Raises:
-            UserError: If there is no such encoder, method or head.
+            UserError: If there is no such encoder, method or head, or an
+                argument is given that is not allowed.
 
         Examples:
             >>> model = tf_adapters.TextModel.from_preset(
             ...     "minilm", method="lora", labels=("ham", "spam")
             ... )
         """
-        if isinstance(preset, str):
-            encoder, tokenizer = load_encoder(preset, dtype, quantize=quantize)
+        if isinstance(preset, str | Path):
+            name = str(preset)
+            encoder, tokenizer = load_encoder(name, dtype, quantize=quantize)
             return cls(encoder, tokenizer, **options)
+        parts.check_loads(dtype=dtype, quantize=quantize)
         return cls(preset, **options)
 
     @property
@@ -251,6 +254,9 @@ class TextModel(StoredModel):
     ) -> None:
         """Adds another adapter on the same encoder and makes it active.
 
+        It reads texts cut at this model's `max_length`. A warning is logged if
+        a stored adapter was trained with another length.
+
         Args:
             name: Name of the adapter.
             adapter: Folder or `hf://owner/name` of a trained adapter, or a
@@ -259,8 +265,9 @@ class TextModel(StoredModel):
             head: See `TextModel`; only with a method.
 
         Raises:
-            UserError: If the name is taken or not allowed, or the adapter
-                belongs to another encoder.
+            UserError: If the name is taken or not allowed, the adapter
+                belongs to another encoder, or a stored adapter is given labels
+                or a head.
         """
         source = parts.as_source(adapter)
         self.adapters.add(
@@ -271,6 +278,7 @@ class TextModel(StoredModel):
         )
         if not isinstance(source, methods.Method):
             self.text_fields = fields_of(source)
+            packer_layer.warn_of_length(name, source, self.preprocessor)
         self.compile()
 
     def set_active(self, name: str) -> None:

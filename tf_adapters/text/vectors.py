@@ -18,6 +18,9 @@ from tf_adapters.layers.token_pooling import pool_tokens
 from tf_adapters.models.encoder_model import as_sequences
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tf_adapters.data.examples import Examples
     from tf_adapters.layers.reparameterization import Reparameterization
     from tf_adapters.models.adapted_encoder import AdaptedEncoder
     from tf_adapters.models.adapter_model import AdapterModel
@@ -45,6 +48,22 @@ def vectors_of(
             f"out. Received: pooling={shown(pooling)} with {model.head}"
         )
     return model
+
+
+def are_single(parts: Iterable[Examples], num_rows: int) -> bool:
+    """Returns whether each row is encoded as exactly one example.
+
+    Args:
+        parts: The `Examples` of all rows, in one or several parts.
+        num_rows: Number of rows.
+    """
+    parts = [*parts]
+    read = [
+        window.row
+        for part in parts
+        for window in getattr(part.source, "windows", ())
+    ]
+    return sum(map(len, parts)) == num_rows and len({*read}) == len(read)
 
 
 def of_single_texts(vectors: np.ndarray) -> np.ndarray:

@@ -11,6 +11,9 @@ import tensorflow as tf
 
 from tests import commands
 from tests.cli import subcommands
+from tf_adapters import tasks
+from tf_adapters.cli import encode
+from tf_adapters.common.errors import ConfigError
 
 pytestmark = pytest.mark.integration
 
@@ -73,6 +76,38 @@ def test_columns_and_pipes_are_encoded(folder, tmp_path, monkeypatch):
     flags = ("--input=-", f"--output={output}")
     assert subcommands.run("encode", run, *flags) == 0
     np.testing.assert_allclose(np.load(output), pairs[:4, 0], atol=1e-5)
+
+
+def test_a_column_of_texts_is_not_a_field_of_lists():
+    task = tasks.get("ud_pos")
+    options = types.SimpleNamespace(input="rows.jsonl", column=None)
+    assert encode._task(task, options) == task
+    options.column = "body"
+    with pytest.raises(ConfigError, match="`tokens`, which holds lists"):
+        encode._task(task, options)
+
+
+def test_rows_without_one_vector_each_are_refused(tmp_path, capsys):
+    context, question = "the film is good", "the film"
+    row = {"id": "1", "question": question, "context": context}
+    row["answers"] = [{"text": "film", "answer_start": 4}]
+    commands.write_rows(tmp_path / "train.jsonl", [row] * 4)
+    (tmp_path / "task.yaml").write_text(
+        "{name: answers, text_fields: [question, context], head: span, "
+        "files: {train: train.jsonl, validation: train.jsonl}}"
+    )
+    task = f"--task_file={tmp_path / 'task.yaml'}"
+    flags = (task, "--method=head_only", f"--model_dir={tmp_path / 'run'}")
+    assert subcommands.run("train", *flags, *SMALL) == 0
+    # As many inputs as rows: two of the second one.
+    rows = [
+        {"question": question, "context": text} for text in ("", context * 3)
+    ]
+    given = commands.write_rows(tmp_path / "rows.jsonl", rows)
+    flags = (f"--input={given}", f"--output={tmp_path / 'x.npy'}")
+    assert subcommands.run("encode", tmp_path / "run", *flags) == 1
+    assert "or empty ones as none" in capsys.readouterr().err
+    assert not (tmp_path / "x.npy").exists()
 
 
 def test_any_run_encodes(folder, tmp_path):

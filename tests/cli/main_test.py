@@ -415,13 +415,17 @@ def test_overwriting_removes_nothing_where_the_new_run_cannot_start(
         ({"study": "he2021_figure8", "output": "x.csv"}, "--mode=predict"),
         ({"mode": "eval", "with_head": False}, "--mode=export"),
         ({"mode": "predict", "input": "x", "format": "peft"}, "--mode=export"),
+        (
+            {"mode": "export", "format": "onnx", "with_head": False},
+            "--format=adapterhub or --format=peft",
+        ),
     ],
 )
 def test_an_option_that_nothing_would_read_is_refused(
     tmp_path, capsys, options, needed
 ):
     assert _run(tmp_path, SMALL, **options) == 1
-    assert f"has an effect only with {needed}" in capsys.readouterr().err
+    assert f"an effect only with {needed}" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 

@@ -128,6 +128,22 @@ def test_one_text_gives_one_line(folder, capsys):
     assert set(answer["probabilities"]) == set(COUNTS)
 
 
+def test_a_printed_answer_has_no_file(folder, tmp_path, capsys):
+    output = tmp_path / "answer.jsonl"
+    flags = ("ein Film", f"--output={output}")
+    assert subcommands.run("predict", folder / "run", *flags) == 1
+    assert "an effect only with --input" in capsys.readouterr().err
+    assert not output.exists()
+
+
+def test_an_evaluation_on_other_rows_says_what_its_report_shows(folder, capsys):
+    run, line = folder / "run", "The report below is of the run's own test data"
+    for rows, is_said in ((_rows(), False), (_rows()[:25], True)):
+        file = _write(folder / "other.csv", rows)
+        assert subcommands.run("eval", run, f"--test={file}") == 0
+        assert (line in capsys.readouterr().out) == is_said
+
+
 def test_the_number_of_texts_is_the_tasks(folder, capsys):
     assert subcommands.run("predict", folder / "run", "a", "b") == 1
     assert "give a quoted text for each" in capsys.readouterr().err

@@ -72,10 +72,19 @@ def encode_file(config: Config, model_dir: Path, options: Any) -> None:
 def _task(task: Task, options: Any) -> Task:
     """Returns a copy of the run's task with the text fields to encode.
 
-    If the option `column` is given, it names the only text field, unless a
-    field of the task holds lists, such as lists of words.
+    If the option `column` is given, it names the only text field.
+
+    Raises:
+        ConfigError: If `column` is given, but a field of the task holds lists,
+            such as lists of words.
     """
     column = options.column
+    if column is not None and task.list_field:
+        raise ConfigError(
+            f"A run of the kind {task.head} reads the field "
+            f"`{task.list_field}`, which holds lists: --column names a column "
+            "with texts. Leave it out, or encode with another run."
+        )
     has_lines = options.input == _STDIN or options.input.endswith(".txt")
     if column is None and has_lines and len(task.text_fields) > 1:
         column = "text"
@@ -101,11 +110,12 @@ def _vectors(
     with contextlib.redirect_stdout(sys.stderr):
         experiment = finished_run.load_finished_run(config, task, model_dir)
         examples = experiment.examples(rows, labeled=False)
-        if len(examples) != len(rows):
+        if not vectors.are_single([examples], len(rows)):
             raise ConfigError(
                 f"A run of the kind {task.head} reads some rows as several "
-                "inputs, which have no common vector. Raise --max_length, or "
-                "encode with another run."
+                "inputs, or empty ones as none, so they have no single vector. "
+                "Raise --max_length, leave out empty texts, or encode with "
+                "another run."
             )
         model = vectors.vectors_of(experiment.model)
         trainer = experiment.trainer_of(model, trained={})

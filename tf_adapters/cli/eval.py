@@ -42,24 +42,44 @@ def eval_command(config: Config, model_dir: Path, options: Any) -> None:
     """
     from tf_adapters.runs import finished_run
 
-    summary.print_evaluation(
-        finished_run.evaluate_run(config, model_dir), config
-    )
+    metrics = finished_run.evaluate_run(config, model_dir)
+    summary.print_evaluation(metrics, config)
     if not config.data.eval_languages:
-        _report(model_dir)
+        _report(model_dir, metrics)
 
 
-def _report(model_dir: Path) -> None:
-    """Prints and writes a run's report. If that fails, prints the reason."""
+def _report(model_dir: Path, metrics: dict[str, dict[str, float]]) -> None:
+    """Prints and writes a run's report. If that fails, prints the reason.
+
+    The report has the predictions that the run stored. If their metrics differ
+    from `metrics`, a dict from split to the metrics of this evaluation, prints
+    a line that says so.
+    """
+    from tf_adapters.report import run_files
     from tf_adapters.report import run_report
 
     try:
+        run = run_files.read_run(model_dir)
+        if run.split in metrics and _differ(run.metrics, metrics[run.split]):
+            print(
+                f"\nThe report below is of the run's own {run.split} data and "
+                "settings, whose predictions the run stored. It does not show "
+                "this evaluation, whose data or settings are others."
+            )
         print(f"\n{run_report.describe(model_dir)}\n")
         paths = run_report.write_report(model_dir)
     except (OSError, UserError) as error:
         print(f"No report was written: {cut(error)}", file=sys.stderr)
         return
     print(f"report: {paths['report']}")
+
+
+def _differ(stored: dict[str, float], found: dict[str, float]) -> bool:
+    """Returns whether a metric differs by more than devices round."""
+    return any(
+        abs(stored[name] - found[name]) > 1e-3
+        for name in stored.keys() & found.keys()
+    )
 
 
 COMMAND = Command(

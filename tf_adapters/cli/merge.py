@@ -24,6 +24,7 @@ def run_merge(
     for name in ("adapters", "model_dir"):
         if not getattr(options, name):
             raise ConfigError(f"`tf-adapters merge` needs --{name}.")
+    _check_flags(options)
     weights = _weights(options)
     # Imported here, because it takes seconds.
     from tf_adapters.runs import merged_run
@@ -48,6 +49,22 @@ def run_merge(
         adapters, model_dir, settings, target, options.overwrite
     )
     summary.print_merge(result, model_dir)
+
+
+def _check_flags(options: Any) -> None:
+    """Raises a `ConfigError` if a flag would have no effect."""
+    needed = {
+        "texts": ("--how=matched_mean", options.how == "matched_mean"),
+        "examples": ("--weights=search", options.weights == "search"),
+        "evaluations": ("--weights=search", options.weights == "search"),
+    }
+    defaults = {flag.name: flag.default for flag in _OWN}
+    for name, (flag, is_there) in needed.items():
+        if getattr(options, name) != defaults[name] and not is_there:
+            raise ConfigError(
+                f"--{name} has an effect only with {flag}: add it, or leave "
+                f"--{name} out."
+            )
 
 
 def _weights(options: Any) -> tuple[float, ...] | str | None:

@@ -47,6 +47,13 @@ def check_options(options: Any) -> None:
                     f"add it, or leave --{name} out."
                 )
 
+    is_foreign = options.format in ("adapterhub", "peft")
+    if not options.with_head and not is_foreign:
+        raise ConfigError(
+            "--with_head=false has an effect only with --format=adapterhub or "
+            "--format=peft: add one, or leave --with_head out."
+        )
+
 
 def check_data_named(named: Any) -> None:
     """Raises a `ConfigError` if a command does not say what to train on.

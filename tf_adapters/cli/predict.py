@@ -51,6 +51,11 @@ def run_predict(
             "Give a text or --input, not both. Received: "
             f"{cut(' '.join(texts))}"
         )
+    if options.output:
+        raise ConfigError(
+            "--output has an effect only with --input: the answer to a text in "
+            "the command is printed. Leave --output out."
+        )
     return main.run_command(layer, options, texts)
 
 

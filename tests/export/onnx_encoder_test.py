@@ -176,6 +176,7 @@ def _numpy(model, features):
         ("left_out", [0], "left-out blocks"),
         ("head.reads", "pooled_output", "what the head reads"),
         ("head.windows", 3, "windows"),
+        ("encoder.quantization", "int8", "quantization"),
     ],
 )
 def test_an_adapter_that_does_not_fit_is_refused(

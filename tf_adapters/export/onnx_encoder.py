@@ -239,5 +239,6 @@ def _facts(model: AdapterModel, packer: Packer) -> dict[str, str]:
         "method": json.dumps(shared),
         "reads": model.head.reads,
         "left_out": json.dumps(list(model.left_out)),
+        "quantization": model.encoder_info.quantization or "",
         **token_outputs.input_facts(model.encoder_info, packer),
     }

@@ -55,6 +55,11 @@ def check(config: dict[str, Any], metadata: dict[str, str]) -> None:
         "what the head reads": head.get("reads"),
         "windows of a text": head.get("windows", 1),
     }
+    # An adapter of a float encoder also runs on a quantized one.
+    trained_on = config["encoder"].get("quantization")
+    if trained_on:
+        expected["quantization of the encoder"] = metadata["quantization"]
+        found["quantization of the encoder"] = trained_on
     for name, value in expected.items():
         if found[name] != value:
             sys.exit(

@@ -429,6 +429,14 @@ def test_an_option_that_nothing_would_read_is_refused(
     assert not list(tmp_path.iterdir())
 
 
+def test_flags_about_a_table_need_one(tmp_path, capsys):
+    settings = resolve.merge(SMALL, {"data": {"test_file": "x", "text": ["a"]}})
+    assert _run(tmp_path, settings) == 1
+    said = capsys.readouterr().err
+    assert "--text, --test has an effect only with a table, --data" in said
+    assert not list(tmp_path.iterdir())
+
+
 def test_prediction_without_an_input(run_folder, capsys):
     assert _run(run_folder, mode="predict") == 1
     assert "needs --input" in capsys.readouterr().err

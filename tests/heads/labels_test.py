@@ -18,6 +18,7 @@ KINDS = (heads.Classification, heads.MultiLabel, heads.Tagging)
         (("a", 1), "Received: 1"),
         (("a", ""), "Received: ''"),
         ("ab", "Received: 'ab'"),
+        ({"a": 1, "b": 0}, "Received: {'a': 1"),
         (3, "Received: 3"),
     ],
 )

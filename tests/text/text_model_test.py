@@ -444,6 +444,17 @@ def test_a_backbone_of_keras_hub_is_an_encoder_too():
         (lambda _: _model(learning_rate=-1.0), "learning_rate"),
         (lambda _: _model(learning_rate=np.nan), "learning_rate"),
         (lambda _: _model(max_length=0), "max_length=0"),
+        (
+            lambda m: _model(max_length=9, preprocessor=m.preprocessor),
+            "Leave `max_length` out. Received: max_length=9",
+        ),
+        (
+            lambda m: _fit(
+                m, TEXTS[:2], pd.DataFrame([[0, 1]] * 2, None, LABELS)
+            ),
+            "not a table: pass",
+        ),
+        (lambda m: _fit(m, TEXTS[:2], dict.fromkeys(LABELS)), "not a table"),
         (lambda m: loading.load("nowhere"), "nowhere"),
     ],
 )

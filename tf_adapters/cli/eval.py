@@ -60,9 +60,10 @@ def _report(model_dir: Path, metrics: dict[str, dict[str, float]]) -> None:
 
     try:
         run = run_files.read_run(model_dir)
-        if run.split in metrics and _differ(run.metrics, metrics[run.split]):
+        split = run.split or ""
+        if split in metrics and _differ(run.metrics, metrics[split]):
             print(
-                f"\nThe report below is of the run's own {run.split} data and "
+                f"\nThe report below is of the run's own {split} data and "
                 "settings, whose predictions the run stored. It does not show "
                 "this evaluation, whose data or settings are others."
             )

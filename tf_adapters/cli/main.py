@@ -135,6 +135,7 @@ def _resolve(flag_layer: dict[str, Any], options: Any) -> tuple[Config, Any]:
     config = resolve.with_absolute_paths(
         _with_encoder_of_adapters(config, layers)
     )
+    option_checks.check_table_flags(flag_layer, config.data.file is not None)
     model_dir = given or Path(
         f"runs/{config.task}_{presets.preset_name(layers)}_{config.seed}"
     )

@@ -30,6 +30,16 @@ _NEEDED = {
 }
 
 
+# Maps flags that describe the table of `--data` to keys of `data`.
+_OF_TABLE = {
+    "text": "text",
+    "label": "label",
+    "head": "head",
+    "validation": "validation_file",
+    "test": "test_file",
+}
+
+
 def check_options(options: Any) -> None:
     """Raises a `ConfigError` if an option would have no effect.
 
@@ -52,6 +62,22 @@ def check_options(options: Any) -> None:
         raise ConfigError(
             "--with_head=false has an effect only with --format=adapterhub or "
             "--format=peft: add one, or leave --with_head out."
+        )
+
+
+def check_table_flags(layer: dict[str, Any], has_table: bool) -> None:
+    """Raises a `ConfigError` for a flag about a table if there is no table.
+
+    Args:
+        layer: Nested dict of the settings that flags set.
+        has_table: Whether the command or its run names a table, `data.file`.
+    """
+    given = [f"--{n}" for n, key in _OF_TABLE.items() if key in layer["data"]]
+    if given and not has_table:
+        raise ConfigError(
+            f"{', '.join(given)} has an effect only with a table, --data: a "
+            "task names its own columns and files. Add --data, or leave "
+            f"{', '.join(given)} out."
         )
 
 

@@ -38,13 +38,17 @@ def run_tune(
             "The folder of a search must be on this machine. Received: "
             f"--model_dir={options.model_dir}"
         )
-    plugins.load_plugins(options.plugin)
     from tf_adapters.cli import main
+
+    layers = main.layers_of_command(layer, options)
+    has_table = any(one.get("data", {}).get("file") for one in layers)
+    option_checks.check_table_flags(layer, has_table)
+    plugins.load_plugins(options.plugin)
     from tf_adapters.launch import trial_settings
     from tf_adapters.launch import tuning
 
     best = tuning.search_settings(
-        main.layers_of_command(layer, options),
+        layers,
         options.model_dir,
         options.trials,
         options.methods,

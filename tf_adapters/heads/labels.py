@@ -6,6 +6,7 @@ see `data.rows.class_ids`.
 
 import collections
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import math
 import numbers
@@ -23,18 +24,19 @@ def class_names(labels: Any, head: str) -> tuple[str, ...]:
     """Checks class names and returns them as a tuple, in the order of ids.
 
     Args:
-        labels: Iterable of names, not a set. Other values raise an error.
+        labels: Iterable of names, not a set or a dict. Other values raise an
+            error.
         head: Name of the head's class, for the message.
 
     Raises:
         UserError: If there are fewer than two names, a name is not a non-empty
-            string, two names are the same, or the names are a set, which has no
-            order.
+            string, two names are the same, or the names are a set or a dict,
+            whose order is not that of ids.
     """
     # A string is an iterable of letters, which is never intended.
-    # The order of a set differs from process to process.
+    # The order of a set differs from process to process. A dict may have ids.
     is_list = isinstance(labels, Iterable) and not isinstance(
-        labels, str | set | frozenset
+        labels, str | set | frozenset | Mapping
     )
     names = tuple(labels) if is_list else ()
     problem = _problem(names) if is_list else shown(labels)

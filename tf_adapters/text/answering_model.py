@@ -51,6 +51,8 @@ class AnsweringModel(StandInModel):
     ) -> dict[str, float] | Any:
         """Returns a dict of the loss and the head's metrics on the given data.
 
+        On token features, returns what `keras.Model.evaluate` returns.
+
         Args:
             x: See `fit`. Weights in a `tf.data.Dataset` are ignored.
             y: See `fit`.

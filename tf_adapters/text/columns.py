@@ -52,13 +52,20 @@ def columns_of(
 
     Raises:
         UserError: If `rows_of` does not support the texts, a column is missing,
-            there are labels and a column with labels, or the number of labels
-            differs from the number of texts.
+            there are labels and a column with labels, the labels are a table,
+            or the number of labels differs from the number of texts.
     """
     if labels is not None and label is not None:
         raise UserError(
             "Pass the labels as `y`, or name their column as `label`, not "
             f"both. Received: label={shown(label)}"
+        )
+    if not isinstance(labels, list) and read_table(labels) is not None:
+        raise UserError(
+            "Labels are a list or one column, not a table: pass "
+            '`table["stars"]`, for example. For several classes per text, pass '
+            "an array with a 0 or 1 for each class, in the order of the head's "
+            f"labels. Received: {shown(labels)}"
         )
     table = read_table(texts, head.labels)
     if labels is None and isinstance(texts, Mapping):

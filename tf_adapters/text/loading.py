@@ -84,7 +84,8 @@ def load(
     if isinstance(encoder, str | Path):
         mode = quantize or _quantization_of(stored)
         encoder, tokenizer = load_encoder(str(encoder), dtype, quantize=mode)
-    options.setdefault("max_length", details.get("max_length"))
+    if options.get("preprocessor", "auto") == "auto":
+        options.setdefault("max_length", details.get("max_length"))
     adapter = saving.load_adapter(stored, encoder, name="default")
     model = TextModel.of_adapter(adapter, tokenizer, **options)
     model.text_fields = fields_of(stored)

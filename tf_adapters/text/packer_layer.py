@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.data.tokens.packer import Packer
 from tf_adapters.data.tokens.packer_choice import packer_of
@@ -112,7 +113,18 @@ def make_layer(
         preprocessor: See `packers.make_packer`. A `PackerLayer` is returned
             unchanged.
         max_length: Maximum length in tokens, or `None` (default) for 128.
+
+    Raises:
+        UserError: If a packer is given that has another maximum length. See
+            also `packers.make_packer`.
     """
+    is_packer = not isinstance(preprocessor, str | None)
+    if is_packer and max_length not in (None, preprocessor.max_length):
+        raise UserError(
+            "The packer that is passed as `preprocessor` cuts texts at "
+            f"{preprocessor.max_length} tokens. Leave `max_length` out. "
+            f"Received: max_length={shown(max_length)}"
+        )
     packer = packers.make_packer(
         tokenizer,
         model,

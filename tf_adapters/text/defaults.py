@@ -48,13 +48,15 @@ def learning_rate_for(
         return _RATES.get(method, _USUAL_RATE)
     if learning_rate == "paper":
         return _rate_of_preset(method)
+    # NumPy's numbers are real numbers, too.
     is_number = isinstance(learning_rate, numbers.Real)
-    if not is_number or not 0 < learning_rate < math.inf:
+    rate = float(learning_rate) if is_number else math.nan
+    if not 0 < rate < math.inf:
         raise UserError(
             "Invalid value for argument `learning_rate`. Expected: a positive "
             f'number, or "paper". Received: {learning_rate!r}'
         )
-    return float(learning_rate)
+    return rate
 
 
 def _rate_of_preset(method: str) -> float:

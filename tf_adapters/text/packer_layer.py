@@ -119,7 +119,9 @@ def make_layer(
             also `packers.make_packer`.
     """
     is_packer = not isinstance(preprocessor, str | None)
-    if is_packer and max_length not in (None, preprocessor.max_length):
+    # A layer from a `.keras` file, which is given alone, has no packer yet.
+    is_cut = is_packer and max_length is not None
+    if is_cut and max_length != preprocessor.max_length:
         raise UserError(
             "The packer that is passed as `preprocessor` cuts texts at "
             f"{preprocessor.max_length} tokens. Leave `max_length` out. "

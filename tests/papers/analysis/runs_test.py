@@ -132,15 +132,10 @@ def test_shift_words(adapter_bias):
     assert not table.token.str.startswith("[").any()
 
 
-def test_what_analyses_cannot_do_is_reported(adapter_bias, tmp_path, capsys):
-    folder = made_up_wordnet.write_wordnet(tmp_path)
-    for name, flags, sentence in (
-        ("shift_words", ["--least=9999"], "Lower --least"),
-        ("attack", ["--texts=0", f"--wordnet={folder}"], "at least 1"),
-    ):
-        arguments = [name, f"--model_dir={adapter_bias}", *flags]
-        assert analyse.run_analysis(arguments) == 1
-        assert sentence in capsys.readouterr().err
+def test_what_analyses_cannot_do_is_reported(adapter_bias, capsys):
+    arguments = ["shift_words", f"--model_dir={adapter_bias}", "--least=9999"]
+    assert analyse.run_analysis(arguments) == 1
+    assert "Lower --least" in capsys.readouterr().err
 
 
 def test_token_shift(adapter_bias):

@@ -367,10 +367,16 @@ def test_a_setting_of_all_runs_is_read_from_them(tmp_path):
     assert set(table.panel) == {"minilm"}
 
 
-@pytest.mark.parametrize("points", ["0", "-1", "two"])
-def test_counts_are_whole_numbers(capsys, points):
-    flags = ["--model_dir=runs/a", f"--points={points}"]
+@pytest.mark.parametrize(
+    ("name", "flag", "count"),
+    [
+        ("loss_landscape", "--points", "-1"),
+        ("attack", "--texts", "0"),
+        ("similarity", "--tokens", "two"),
+    ],
+)
+def test_counts_are_whole_numbers(capsys, name, flag, count):
     with pytest.raises(SystemExit):
-        analyse.run_analysis(["loss_landscape", *flags])
-    message = f"`{points}` is not a whole number of at least 1"
+        analyse.run_analysis([name, "--model_dir=runs/a", f"{flag}={count}"])
+    message = f"`{count}` is not a whole number of at least 1"
     assert message in capsys.readouterr().err

@@ -31,7 +31,7 @@ def class_names(labels: Any, head: str) -> tuple[str, ...]:
     Raises:
         UserError: If there are fewer than two names, a name is not a non-empty
             string, two names are the same, or the names are a set or a dict,
-            whose order is not that of ids.
+            in which the order has no meaning.
     """
     # A string is an iterable of letters, which is never intended.
     # The order of a set differs from process to process. A dict may have ids.

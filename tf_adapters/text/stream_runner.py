@@ -124,7 +124,7 @@ def _check_some(batches: Sequence[Any] | None) -> None:
 
 
 def _not_empty(features: tf.data.Dataset) -> tf.data.Dataset:
-    """Returns the elements of a dataset, of which there must be some.
+    """Returns a dataset with the same elements. Refuses an empty dataset.
 
     Keras fails with an empty dataset. The first element is not read twice,
     because a dataset of a Python iterator gives each of its elements once.

@@ -118,10 +118,12 @@ def make_layer(
         UserError: If a packer is given that has another maximum length. See
             also `packers.make_packer`.
     """
-    is_packer = not isinstance(preprocessor, str | None)
     # A layer from a `.keras` file, which is given alone, has no packer yet.
-    is_cut = is_packer and max_length is not None
-    if is_cut and max_length != preprocessor.max_length:
+    if (
+        max_length is not None
+        and not isinstance(preprocessor, str | None)
+        and max_length != preprocessor.max_length
+    ):
         raise UserError(
             "The packer that is passed as `preprocessor` cuts texts at "
             f"{preprocessor.max_length} tokens. Leave `max_length` out. "

@@ -27,6 +27,7 @@ def run(model_dir, settings=None, **options):
         "study": None,
         "small": False,
         "two_cores": False,
+        "one_gpu": False,
         "results_file": None,
         "report": False,
         "glue_submission": None,

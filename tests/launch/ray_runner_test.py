@@ -301,6 +301,7 @@ def _train_study(path, executor):
         report=False,
         small=False,
         two_cores=False,
+        one_gpu=False,
         results_file=None,
         model_dir=str(path.parent / executor),
         config_file=None,

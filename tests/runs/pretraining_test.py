@@ -19,6 +19,7 @@ from tf_adapters.config import resolve
 from tf_adapters.config import settings
 from tf_adapters.models import saving
 from tf_adapters.runs import experiment
+from tf_adapters.runs import new_model
 
 FOLDER = Path(__file__).parents[1] / "fixtures/one_block/masked_lm"
 
@@ -314,5 +315,5 @@ def test_masking_is_set_in_a_task_of_masked_tokens():
         head={"mask_share": 0.4, "reads": "pooled_output"},
     )
     task = tasks.Task("texts", ("text",), head="masked_lm")
-    found = experiment.head_settings(config, task)
+    found = new_model.head_settings(config, task)
     assert found == {"mask_share": 0.4, "whole_words": False, "seed": 3}

@@ -20,7 +20,7 @@ _RARE = (
     *("config_file", "precision", "quantize", "distribution_strategy", "tpu"),
     "backend",
     *("study_processes", "glue_submission", "with_head", "format", "report"),
-    *("small", "two_cores", "results_file", "executor"),
+    *("small", "two_cores", "one_gpu", "results_file", "executor"),
     *("ray_address", "ray_cpus", "ray_gpus"),
 )
 

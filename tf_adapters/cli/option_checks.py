@@ -19,6 +19,7 @@ _NEEDED = {
         "report": False,
         "small": False,
         "two_cores": False,
+        "one_gpu": False,
         "results_file": None,
         "executor": "local",
     },

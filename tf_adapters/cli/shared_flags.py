@@ -130,6 +130,12 @@ FLAGS = (
         kind="boolean",
     ),
     Flag(
+        "one_gpu",
+        "study: with the settings of its `one_gpu` block.",
+        False,
+        kind="boolean",
+    ),
+    Flag(
         "results_file",
         "study: JSON Lines file of finished runs. Runs in it are not trained "
         "again, and runs that finish are added.",
@@ -137,20 +143,21 @@ FLAGS = (
     Flag(
         "study_processes",
         "Number of runs at the same time, in a study or among the adapters "
-        "that a fusion trains first. Default: 1, or with --executor=ray as "
-        "many as fit on its nodes when the study starts.",
+        "that a fusion trains first. Default: 1, with --executor=ray as many "
+        "as fit on its nodes when the study starts, with --executor=jax 20.",
         kind="integer",
         least=1,
     ),
     Flag(
         "executor",
-        "study: where runs are trained: in processes here, or on the "
-        "nodes of Ray, which all must see this source, the data and "
+        "study: where runs are trained: in processes here; as one JAX "
+        "program for all runs that differ only in seed and learning rate; or "
+        "on the nodes of Ray, which all must see this source, the data and "
         "--model_dir under the same paths (pip install "
-        "'tf_adapters[ray]').",
+        "'tf_adapters[jax]' or 'tf_adapters[ray]').",
         "local",
         kind="enum",
-        choices=("local", "ray"),
+        choices=("local", "jax", "ray"),
     ),
     Flag(
         "ray_address",
@@ -200,7 +207,8 @@ GROUPS = {
         *("with_head", "glue_submission", "verbose"),
     ),
     "Studies": (
-        *("study", "report", "small", "two_cores", "results_file"),
+        *("study", "report", "small", "two_cores", "one_gpu"),
+        "results_file",
         *("study_processes", "executor", "ray_address", "ray_cpus"),
         *("ray_gpus",),
     ),

@@ -9,6 +9,7 @@ from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import Flag
 from tf_adapters.cli.command import said
 from tf_adapters.cli.command import with_options
+from tf_adapters.common import keras_backend
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.extras import needs_extra
 
@@ -35,6 +36,8 @@ def run_study_of_options(options: Any, layer: dict[str, Any]) -> int:
 
     `layer` is a nested dict of the settings that flags set.
     """
+    if options.executor == "jax" and not options.report:
+        keras_backend.use_backend("jax")
     # Imported here, because only studies need these packages, and before any
     # training, because the report at the end needs them.
     with needs_extra("studies", "A study"):
@@ -61,7 +64,10 @@ COMMAND = Command(
         "tf-adapters study my_grid.yaml --report",
     ),
     groups={
-        "What": ("small", "two_cores", "report", "model_dir", "results_file"),
+        "What": (
+            *("small", "two_cores", "one_gpu", "report", "model_dir"),
+            "results_file",
+        ),
         "Settings of all runs": (
             *("task", "method", "encoder", "data_dir", "seed", "epochs"),
             *("learning_rate", "batch_size", "max_length", "precision"),
@@ -75,7 +81,7 @@ COMMAND = Command(
     run=run_study_command,
     own_flags=(Flag("model_dir", "Folder of the studies' folders.", "runs"),),
     common=(
-        *("small", "two_cores", "report", "results_file"),
+        *("small", "two_cores", "one_gpu", "report", "results_file"),
         *("study_processes", "executor"),
     ),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -10,20 +9,17 @@ import keras
 import tensorflow as tf
 
 from tf_adapters import heads
-from tf_adapters import methods
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.data.tokens.packer_choice import packer_of
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.interop import stored_adapter
 from tf_adapters.models import composed_model
-from tf_adapters.models import fusion_model
 from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import AdapterModel
-from tf_adapters.models.adapter_model import adapt
-from tf_adapters.models.composition import Stack
 from tf_adapters.runs import compatibility
 from tf_adapters.runs import hub_members
+from tf_adapters.runs import new_model
 from tf_adapters.runs import pretraining_task
 from tf_adapters.runs import strategies
 
@@ -77,7 +73,9 @@ class Experiment:
             self.tokenizer, self.packer = sibling.tokenizer, sibling.packer
         with self.strategy.scope():
             if adapter is None:
-                self.model: AdapterModel = self._make_model(train_rows)
+                self.model: AdapterModel = new_model.make_model(
+                    config, task, self.encoder, train_rows
+                )
             else:
                 self.model = self._load_model(adapter)
         self.trainer = self.trainer_of(self.model, self._trained())
@@ -96,13 +94,6 @@ class Experiment:
         )
         self.packer.progress_title = "tokenizing"
 
-    @property
-    def _model_options(self) -> dict[str, Any]:
-        return {
-            "use_encoder_dropout": self.config.train.encoder_dropout,
-            "remat": self.config.train.remat,
-        }
-
     def _load_model(self, adapter: Any) -> AdapterModel:
         """Loads the model from an adapter folder, for this run's task."""
         hub_members.check_are_here(self.config)
@@ -114,7 +105,7 @@ class Experiment:
             self.encoder,
             self.config.method.adapters or None,
             below=below if is_there else None,
-            **self._model_options,
+            **new_model.model_options(self.config),
         )
         compatibility.check_labels(model.head, self.task, adapter)
         model.head = self._with_settings(model.head)
@@ -127,26 +118,9 @@ class Experiment:
 
         Settings that matter only in training keep their stored values.
         """
-        settings = head_settings(self.config, self.task)
+        settings = new_model.head_settings(self.config, self.task)
         own = {k: v for k, v in settings.items() if k in head.at_inference}
         return heads.from_config({**heads.to_config(head), **own})
-
-    def _make_model(self, train_rows: list[dict[str, Any]] | None) -> Any:
-        """Returns a new model with the method and adapters of this run."""
-        method, options = self.config.method, self._model_options
-        head = self._make_head(train_rows)
-        if self.config.stack_on:
-            stack = Stack(self.config.stack_on, method)
-            model: Any = composed_model.compose(
-                self.encoder, stack, head, **options
-            )
-        elif isinstance(method, methods.Fusion):
-            model = fusion_model.fuse(self.encoder, method, head, **options)
-        else:
-            model = adapt(self.encoder, method, head, **options)
-        if self.config.init_adapter:
-            saving.start_from(model, self.config.init_adapter)
-        return model
 
     def trainer_of(self, model: AdapterModel, trained: Any = None) -> Trainer:
         """Returns a `Trainer` for a model, with the settings of this run.
@@ -182,11 +156,6 @@ class Experiment:
         groups = {n: some for n, _, some in self.model.variable_groups()}
         adapters = {id(variable) for variable in groups.get("adapters", ())}
         return {n: v for n, v in trained.items() if id(v) in adapters}
-
-    def _make_head(self, train_rows: list[dict[str, Any]] | None) -> Head:
-        settings = head_settings(self.config, self.task)
-        head = heads.for_task(self.task, self.encoder, **settings)
-        return head if train_rows is None else head.for_rows(train_rows)
 
     def examples(
         self, rows: list[dict[str, Any]], labeled: bool = True
@@ -254,29 +223,6 @@ class Experiment:
         examples = self.examples(rows, labeled=False)
         outputs = self.trainer.predict(examples, "predicting")
         return self.model.head.decode(outputs, examples.source)
-
-
-def head_settings(config: Config, task: Task) -> dict[Any, Any]:
-    """Returns a dict of the arguments with which to create a task's head."""
-    known = {
-        "stride": config.data.doc_stride,
-        "windows": config.data.windows,
-        "window_stride": config.data.window_stride,
-        "pooling": config.data.pooling,
-        "whole_words": config.pretrain.whole_words,
-        "seed": config.seed,
-    }
-    fields = dataclasses.fields(heads.HEADS[task.head])
-    names = {field.name for field in fields}
-    # Values in `config.head` override the values above.
-    own = {key: value for key, value in known.items() if key in names}
-    given = config.head or {}
-    if task.kind.is_pretraining:
-        # `config.head` is for the head of the task that follows. The settings
-        # of a task of masked tokens have names that no other head has.
-        masking = ("mask_share", "whole_words")
-        given = {name: given[name] for name in masking if name in given}
-    return own | given
 
 
 def _make_deterministic(config: Config) -> None:

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 import subprocess
+import sys
 from typing import Any
-
-import tensorflow as tf
 
 
 def provenance() -> dict[str, Any]:
@@ -14,22 +13,34 @@ def provenance() -> dict[str, Any]:
 
     import tf_adapters
 
+    on_jax = keras.backend.backend() == "jax"
     versions = {
         "tf_adapters": tf_adapters.__version__,
-        "tensorflow": tf.__version__,
         "keras": keras.__version__,
         "keras_hub": keras_hub.__version__,
     }
-    if keras.backend.backend() == "jax":
-        import jax
+    for name in ("tensorflow", "jax") if on_jax else ("tensorflow",):
+        # A run with JAX may do without TensorFlow.
+        if name in sys.modules:
+            versions[name] = sys.modules[name].__version__
+    device = _jax_device() if on_jax else _device()
+    return {"versions": versions, "commit": _commit(), "device": device}
 
-        versions["jax"] = jax.__version__
+
+def _jax_device() -> str:
+    """Returns the kind of JAX's first device, such as "NVIDIA H100"."""
+    import jax
+
+    device = jax.devices()[0]
+    return "CPU" if device.platform == "cpu" else device.device_kind
+
+
+def _device() -> str:
+    """Returns the name of TensorFlow's first GPU, or "CPU"."""
+    import tensorflow as tf
+
     devices = tf.config.list_physical_devices("GPU")
-    return {
-        "versions": versions,
-        "commit": _commit(),
-        "device": devices[0].name if devices else "CPU",
-    }
+    return devices[0].name if devices else "CPU"
 
 
 def _commit() -> str | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import os
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -27,7 +25,9 @@ def strategy_of(config: Config) -> Any:
             requires other settings.
     """
     if keras.backend.backend() == "jax":
-        return _jax_devices(config)
+        from tf_adapters.training import jax_devices
+
+        return jax_devices.make_devices(config)
     if config.distribution_strategy == "tpu" and not config.data.fixed_lengths:
         raise ConfigError(
             "A TPU compiles a program for each shape of a batch, and "
@@ -50,33 +50,6 @@ def strategy_of(config: Config) -> Any:
             "false. Leave it out."
         )
     return distribution.make_strategy(config.distribution_strategy, config.tpu)
-
-
-@functools.cache
-def _hide_gpus_from_tensorflow() -> None:
-    """Leaves the memory of all GPUs to JAX. TensorFlow only reads the data."""
-    import tensorflow as tf
-
-    tf.config.set_visible_devices([], "GPU")
-
-
-@functools.cache
-def _make_deterministic() -> None:
-    """Makes JAX compute bit-identical results on GPUs.
-
-    JAX reads the flag when it first lists its devices.
-    """
-    flags = os.environ.get("XLA_FLAGS", "")
-    os.environ["XLA_FLAGS"] = f"{flags} --xla_gpu_deterministic_ops=true"
-
-
-def _jax_devices(config: Config) -> Any:
-    from tf_adapters.training import jax_devices
-
-    _hide_gpus_from_tensorflow()
-    if config.train.deterministic:
-        _make_deterministic()
-    return jax_devices.make_devices(config)
 
 
 def trainer_class() -> Any:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import importlib.util
 import math
+import os
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -98,6 +101,9 @@ def make_devices(config: Config) -> JaxDevices:
         ConfigError: If a setting of the run needs TensorFlow, or a batch has
             fewer rows than there are devices.
     """
+    _hide_gpus_from_tensorflow()
+    if config.train.deterministic:
+        _make_deterministic()
     _check_settings(config)
     names = keras.distribution.list_devices()
     if config.distribution_strategy == "one_device":
@@ -110,6 +116,26 @@ def make_devices(config: Config) -> JaxDevices:
             f"least {len(names)}, or --distribution_strategy=one_device."
         )
     return JaxDevices(names)
+
+
+@functools.cache
+def _hide_gpus_from_tensorflow() -> None:
+    """Leaves the memory of all GPUs to JAX. TensorFlow only reads the data."""
+    if importlib.util.find_spec("tensorflow") is None:
+        return
+    import tensorflow as tf
+
+    tf.config.set_visible_devices([], "GPU")
+
+
+@functools.cache
+def _make_deterministic() -> None:
+    """Makes JAX compute bit-identical results on GPUs.
+
+    JAX reads the flag when it first lists its devices.
+    """
+    flags = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{flags} --xla_gpu_deterministic_ops=true"
 
 
 def _check_settings(config: Config) -> None:

@@ -34,7 +34,7 @@ class JaxStep:
         variables: List of the variables to train.
         optimizer: `AdamWOfSums`. It may hold other variables, too.
         settings: `TrainConfig`.
-        seed: Integer. Seed of the run.
+        seed: Integer, the seed of the run, or a `keras.Variable` that holds it.
         programs: Set to which to add an entry for each compiled program.
     """
 
@@ -45,7 +45,7 @@ class JaxStep:
         variables: list[keras.Variable],
         optimizer: AdamWOfSums,
         settings: TrainConfig,
-        seed: int,
+        seed: int | keras.Variable,
         programs: set[tuple[Any, ...]],
     ) -> None:
         self.model = model
@@ -61,7 +61,7 @@ class JaxStep:
         changed = {id(variable) for variable in self.state}
         self.constants = [v for v in model.variables if id(v) not in changed]
         self._compiled = jax.jit(
-            self._step,
+            self.compute,
             static_argnums=3,
             donate_argnums=0,
             out_shardings=devices.replicated,
@@ -88,7 +88,7 @@ class JaxStep:
             variable.assign(value)
         return loss, norms
 
-    def _step(
+    def compute(
         self,
         state: list[Tensor],
         constants: list[Tensor],
@@ -96,6 +96,8 @@ class JaxStep:
         left_out: int,
     ) -> tuple[list[Tensor], Tensor, Tensor]:
         """Returns the new state, the loss, and the gradients' norms.
+
+        A pure function, which `run` compiles.
 
         Args:
             state: Values of the variables in `self.state`.
@@ -127,7 +129,8 @@ class JaxStep:
         norms = jnp.stack([jnp.linalg.norm(jnp.ravel(g)) for g in gradients])
         if self.clip_norm is not None:
             gradients = _clipped(gradients, norms, self.clip_norm)
-        return self._applied(state, gradients, used), loss, norms
+        state = self._applied(state, constants, gradients, used)
+        return state, loss, norms
 
     def _loss(self, features: dict[str, Tensor], number: Tensor) -> Tensor:
         """Returns the loss of micro-batch `number`.
@@ -137,7 +140,7 @@ class JaxStep:
         # Keras's seeds are unsigned with JAX. They wrap around at 2**32.
         step: Any = self.optimizer.iterations
         seed = stateless_seeds.pass_seed(
-            jnp.uint32(self.seed),
+            keras.ops.convert_to_tensor(self.seed, "uint32"),
             number.astype("uint32"),
             step.value.astype("uint32"),
         )
@@ -171,10 +174,17 @@ class JaxStep:
         return total
 
     def _applied(
-        self, state: list[Tensor], gradients: list[Tensor], used: list[bool]
+        self,
+        state: list[Tensor],
+        constants: list[Tensor],
+        gradients: list[Tensor],
+        used: list[bool],
     ) -> list[Tensor]:
         """Returns the state after the optimizer has applied the gradients."""
-        mapping = zip(self.state, state, strict=True)
+        mapping = [
+            *zip(self.state, state, strict=True),
+            *zip(self.constants, constants, strict=True),
+        ]
         with keras.StatelessScope(state_mapping=mapping) as scope:
             self.optimizer.apply_used(gradients, self.variables, used)
         return [scope.get_current_value(variable) for variable in self.state]

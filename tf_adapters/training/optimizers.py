@@ -9,10 +9,10 @@ from keras import ops
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.types import Tensor
-from tf_adapters.training.loss_scale import LossScale
 
 if TYPE_CHECKING:
     from tf_adapters.config.settings import TrainConfig
+    from tf_adapters.training.loss_scale import LossScale
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -158,6 +158,7 @@ def make_optimizer(
     variables: list[keras.Variable],
     scales_loss: bool = False,
     kind: type[AdamWOfSums] = AdamWOfSums,
+    schedule: keras.optimizers.schedules.LearningRateSchedule | None = None,
 ) -> AdamWOfSums:
     """Returns a built AdamW for gradients that are summed over replicas.
 
@@ -172,6 +173,8 @@ def make_optimizer(
         scales_loss: Whether to add a `LossScale` to the optimizer, which
             float16 requires. Defaults to `False`.
         kind: The class of the optimizer. Defaults to `AdamWOfSums`.
+        schedule: Learning rate schedule. Default: `make_schedule` of `train`
+            and `phases`.
 
     Raises:
         ConfigError: If there are no variables to train.
@@ -181,6 +184,24 @@ def make_optimizer(
             "There is nothing to train: method and head have no weights that "
             "train. Choose another --method."
         )
+    schedule = schedule or make_schedule(train, phases)
+    optimizer = kind(schedule, weight_decay=train.weight_decay, epsilon=1e-8)
+    optimizer.exclude_from_weight_decay(
+        [variable for variable in variables if not has_decay(variable)]
+    )
+    optimizer.build(variables)
+    if scales_loss:
+        # Imported here, because it needs TensorFlow.
+        from tf_adapters.training.loss_scale import LossScale
+
+        optimizer.loss_scale = LossScale(optimizer)
+    return optimizer
+
+
+def make_schedule(
+    train: "TrainConfig", phases: list[tuple[int, float]]
+) -> keras.optimizers.schedules.LearningRateSchedule:
+    """Returns the learning rate schedule of a run; see `make_optimizer`."""
     schedule: Any
     schedule, *later = [
         LinearWarmupAndDecay(
@@ -193,14 +214,7 @@ def make_optimizer(
     ]
     for second in later:
         schedule = SequentialSchedule(schedule, schedule.total_steps, second)
-    optimizer = kind(schedule, weight_decay=train.weight_decay, epsilon=1e-8)
-    optimizer.exclude_from_weight_decay(
-        [variable for variable in variables if not has_decay(variable)]
-    )
-    optimizer.build(variables)
-    if scales_loss:
-        optimizer.loss_scale = LossScale(optimizer)
-    return optimizer
+    return schedule
 
 
 def has_decay(variable: keras.Variable) -> bool:

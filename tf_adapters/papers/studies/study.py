@@ -21,6 +21,7 @@ from tf_adapters.config import resolve
 from tf_adapters.launch import finished_runs
 from tf_adapters.launch import local_runner
 from tf_adapters.launch import process_runner
+from tf_adapters.launch import together
 from tf_adapters.papers.studies import whole_paper
 from tf_adapters.papers.studies.grid import blocks
 from tf_adapters.papers.studies.grid import declaration
@@ -53,9 +54,9 @@ def run_studies(
 
     Args:
         options: Parsed flags, with `study`, `report`, `small`, `two_cores`,
-            `model_dir`, `results_file`, `config_file`, `params_override`,
-            `study_processes`, `executor`, `ray_address`, `ray_cpus` and
-            `ray_gpus`.
+            `one_gpu`, `model_dir`, `results_file`, `config_file`,
+            `params_override`, `study_processes`, `executor`, `ray_address`,
+            `ray_cpus` and `ray_gpus`.
         flag_layer: Nested dict of the settings that flags give.
         runner: Function that trains a run, see `local_runner.run_missing`. By
             default, each run is a separate process, on the machines that
@@ -90,12 +91,7 @@ def _run(
     results = _results_file(options, planned, folder)
     if not options.report:
         figures_lib.check_figures(study)
-        processes = options.study_processes or 1
-        if runner is None:
-            runner, processes = _executor(options)
-        local_runner.run_missing(
-            planned, folder, runner, processes, results and results.add
-        )
+        _train(options, planned, folder, runner, results and results.add)
     found = {run.id: finished_runs.find_run(run, folder) for run in planned}
     command = _command(study_name, options, flags, found)
     tables = _tables(study, planned, found, folder)
@@ -173,6 +169,21 @@ def _check(options: Any) -> None:
             "A study keeps what is finished. To train again, remove the runs' "
             "folders, or give another --model_dir."
         )
+
+
+def _train(
+    options: Any, planned: Any, folder: Path, runner: Any, store: Any
+) -> None:
+    """Trains the missing runs, see `local_runner.run_missing`."""
+    processes = options.study_processes
+    if runner is None and options.executor == "jax":
+        together.run_missing(
+            planned, folder, processes or together.AT_ONCE, store
+        )
+        return
+    if runner is None:
+        runner, processes = _executor(options)
+    local_runner.run_missing(planned, folder, runner, processes or 1, store)
 
 
 def _executor(options: Any) -> tuple[Any, Any]:

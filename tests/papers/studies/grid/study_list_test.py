@@ -58,6 +58,7 @@ def test_the_command_lists_every_official_study(capsys):
 # Packages of the extra `studies`, as if they were not installed.
 WITHOUT_EXTRA = """
 import sys
+import types
 sys.modules |= dict.fromkeys(("jinja2", "matplotlib", "pandas", "tabulate"))
 from tf_adapters.cli import study
 from tf_adapters.common.errors import ConfigError
@@ -67,7 +68,8 @@ assert "he2021_figure8 " in study.table_of_studies()
 loaded, runs = plan.load_study(declaration.find_study("he2021_figure8"))
 assert loaded.figures and runs
 try:
-    study.run_study_of_options(None, {})
+    options = types.SimpleNamespace(executor="local", report=False)
+    study.run_study_of_options(options, {})
 except ConfigError as error:
     print(error)
 """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 # Names of the reduced forms. Each is a key of the study's file and a flag.
-BLOCKS = ("small", "two_cores")
+BLOCKS = ("small", "two_cores", "one_gpu")
 
 
 @dataclasses.dataclass(frozen=True)

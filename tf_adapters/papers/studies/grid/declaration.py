@@ -16,9 +16,12 @@ A study has these keys:
   demonstrates the study in at most an hour on two cores.
 - `two_cores`: what `--two_cores` changes, with the same keys as `small`. The
   changed study has at least three seeds and takes at most twelve hours on two
-  cores. Both `small` and `two_cores` may contain a `grid`, for example to
-  select over other values. That grid replaces the study's own grid, and its
-  values override `base` and `where`.
+  cores.
+- `one_gpu`: what `--one_gpu` changes, with the same keys. The changed study has
+  twenty seeds, and its runs can be trained with `--executor=jax`. Each of the
+  three forms may contain a `grid`, for example to select over other values.
+  That grid replaces the study's own grid, and its values override `base` and
+  `where`.
 - `paper`, `covers`, `shows`, `missing_data`, `expected`, `figures` and
   `claims`: see `paper` and `claim`.
 """
@@ -95,6 +98,7 @@ class _Declaration:
     report: dict | None = None
     small: dict | None = None
     two_cores: dict | None = None
+    one_gpu: dict | None = None
     paper: str | None = None
     covers: list | None = None
     shows: str | None = None
@@ -126,8 +130,8 @@ def find_study(name: str) -> Any:
 def read_study(path: Path) -> tuple[Any, dict[Any, Any]]:
     """Returns the `Study` in a YAML file, and a dict of its reduced forms.
 
-    The keys of the dict are "small" and "two_cores", if the file has them. The
-    values are `Block`s.
+    The keys of the dict are those of `BLOCKS` that the file has. The values are
+    `Block`s.
 
     Raises:
         ConfigError: If a key is unknown, set twice, or malformed.

@@ -38,7 +38,7 @@ def load_study(
 
     Args:
         path: YAML file.
-        block: The reduced form to apply, `"small"` or `"two_cores"`, or `None`.
+        block: The reduced form to apply, one of `blocks.BLOCKS`, or `None`.
             If the form drops a run, the paper's numbers for it are dropped too.
         flags: Dict of settings, nested or flat, that override `base` and
             `where`.

@@ -1,0 +1,203 @@
+"""Trains a study's runs in groups, each as one JAX program."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import math
+import time
+from typing import TYPE_CHECKING
+from typing import Any
+
+from tf_adapters.common import own_files
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.text_files import replace_text
+from tf_adapters.config import resolve
+from tf_adapters.launch import finished_runs
+from tf_adapters.launch import fusion_members
+from tf_adapters.launch import member_plan
+from tf_adapters.launch import progress_lines
+from tf_adapters.launch.local_runner import RunOutcome
+from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import folder_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tf_adapters.config.settings import Config
+    from tf_adapters.launch.planned_run import Run
+
+# Runs of MiniLM that share an accelerator of 80 GB, also if all weights train.
+AT_ONCE = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class _Job:
+    """A run to train.
+
+    Attributes:
+        run: `Run`.
+        path: Path of the run folder.
+        config: `Config` to train with: a fusion's names its trained members.
+        error: Text of the error of a member, or "".
+    """
+
+    run: Run
+    path: Path
+    config: Config
+    error: str = ""
+
+
+def run_missing(
+    runs: list[Run],
+    folder: Path,
+    at_once: int = AT_ONCE,
+    store: Any = None,
+    trainer: Any = None,
+) -> None:
+    """Trains the runs of a study that are not finished, several at once.
+
+    Runs that differ only in `seed` and `train.learning_rate` form a group. If a
+    group cannot be trained, the others are trained all the same. The members of
+    fusions are trained first, in groups of their own.
+
+    Args:
+        runs: List of `Run`.
+        folder: Path of the study's folder. Each run has a subfolder that is
+            named by its id.
+        at_once: Largest number of runs that train as one program.
+        store: See `local_runner.run_missing`.
+        trainer: `TogetherTrainer`. Default: a new one, which saves adapters.
+
+    Raises:
+        ConfigError: If a run's settings exclude this kind of training.
+    """
+    # Imported here, because it imports JAX.
+    from tf_adapters.runs import runs_together
+
+    found = {run.id: finished_runs.find_run(run, folder) for run in runs}
+    missing = [run for run in runs if found[run.id] is None]
+    for run in missing:
+        runs_together.check_settings(run.config)
+    print(progress_lines.what_is_there(found, folder), flush=True)
+    trainer = trainer or runs_together.TogetherTrainer()
+    fusions = [run for run in missing if run.config.members.tasks]
+    jobs = [
+        _Job(run, folder / run.id, run.config)
+        for run in missing
+        if run not in fusions
+    ]
+    progress = progress_lines.ProgressLines(len(runs), len(missing))
+    for job, error, seconds in _train(jobs, at_once, trainer):
+        _report(job, error, seconds, progress, store)
+    jobs = _with_members(fusions, folder, at_once, trainer)
+    for job, error, seconds in _train(jobs, at_once, trainer):
+        _report(job, error, seconds, progress, store)
+
+
+def _report(
+    job: _Job, error: str, seconds: float, progress: Any, store: Any
+) -> None:
+    """Prints the line of a run that has ended, and stores its result."""
+    result = None if error else earlier_runs.read_result(job.path)
+    if store and result is not None:
+        store(job.run, result)
+    print(progress.line(RunOutcome(job.run, result, error, seconds)))
+
+
+def _with_members(
+    runs: list[Run], folder: Path, at_once: int, trainer: Any
+) -> list[_Job]:
+    """Trains the missing members of fusions; returns the fusions' jobs."""
+    members = (folder / "members").absolute()
+    plans = [member_plan.plan_members(run.config) for run in runs]
+    paths, missing = [], {}
+    for plan in plans:
+        found = fusion_members.find_trained(plan, members)
+        for member in plan:
+            if found[member.id] is None:
+                path = members / member_plan.digest(plan) / member.id
+                found[member.id] = path
+                missing[path] = _Job(member, path, member.config)
+        paths.append([found[member.id] for member in plan])
+    if missing:
+        print(f"Members of the fusions: {len(missing)} to train.", flush=True)
+    errors = {
+        job.path: error
+        for job, error, _ in _train(list(missing.values()), at_once, trainer)
+    }
+    return [
+        _Job(
+            run,
+            folder / run.id,
+            fusion_members.with_adapters(run.config, plan, own),
+            next((errors[path] for path in own if errors.get(path)), ""),
+        )
+        for run, plan, own in zip(runs, plans, paths, strict=True)
+    ]
+
+
+def _train(
+    jobs: list[_Job], at_once: int, trainer: Any
+) -> Iterator[tuple[_Job, str, float]]:
+    """Trains runs; yields each with its error or "", and its seconds."""
+    for job in jobs:
+        if job.error:
+            yield job, _noted(job, f"A member failed: {job.error}"), 0.0
+    for group in _groups([job for job in jobs if not job.error], at_once):
+        started = time.perf_counter()
+        errors = _train_group(group, trainer)
+        seconds = (time.perf_counter() - started) / len(group)
+        for job, error in zip(group, errors, strict=True):
+            yield job, _noted(job, error), seconds
+
+
+def _groups(jobs: list[_Job], at_once: int) -> list[list[_Job]]:
+    """Divides runs into groups that can be trained together.
+
+    A group has at most `at_once` runs. Groups of the same settings have about
+    the same size.
+    """
+    by_settings: dict[str, list[_Job]] = {}
+    for job in jobs:
+        settings = resolve.to_dict(job.config)
+        settings["seed"] = settings["train"]["learning_rate"] = None
+        # Each fusion has members of its own.
+        settings["method"].pop("adapters", None)
+        key = json.dumps(settings, sort_keys=True)
+        by_settings.setdefault(key, []).append(job)
+    found = []
+    for group in by_settings.values():
+        parts = math.ceil(len(group) / at_once)
+        size = math.ceil(len(group) / parts)
+        found += [group[i : i + size] for i in range(0, len(group), size)]
+    return found
+
+
+def _train_group(group: list[_Job], trainer: Any) -> list[str]:
+    """Trains a group in the runs' folders; returns the text of each error."""
+    with contextlib.ExitStack() as locks:
+        try:
+            for job in group:
+                own_files.make_folder(job.path)
+                locks.callback(folder_lock.lock_folder(job.path).release)
+            return trainer.train(
+                [job.config for job in group],
+                [job.path for job in group],
+                [job.run.config for job in group],
+            )
+        except UserError as error:
+            return [str(error)] * len(group)
+
+
+def _noted(job: _Job, error: str) -> str:
+    """Writes or removes `error.txt` in a run's folder; returns the error."""
+    path = job.path / "error.txt"
+    if error:
+        own_files.make_folder(job.path)
+        replace_text(path, error + "\n")
+    else:
+        own_files.remove(path)
+    return error

@@ -1,0 +1,366 @@
+"""Trains runs that differ in seed and learning rate as one JAX program."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from typing import TYPE_CHECKING
+from typing import Any
+
+import keras
+import numpy as np
+
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import shown
+from tf_adapters.config import resolve
+from tf_adapters.data.tokens.packer_choice import packer_of
+from tf_adapters.encoders.load import load_encoder
+from tf_adapters.models import saving
+from tf_adapters.runs import compatibility
+from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import new_model
+from tf_adapters.runs import predictions
+from tf_adapters.runs import run_facts
+from tf_adapters.runs import run_files
+from tf_adapters.runs import task_data
+from tf_adapters.training import jax_devices
+from tf_adapters.training.jax_runs_loop import RunsLoop
+from tf_adapters.training.jax_runs_loop import RunStart
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tf_adapters.config.settings import Config
+    from tf_adapters.data.examples import Examples
+    from tf_adapters.models.adapter_model import AdapterModel
+    from tf_adapters.runs.task_data import TaskData
+
+# Settings that these runs need, with the only value that each may have. All
+# others would train something else in each run, or need a run of its own.
+_NEEDED: dict[str, Any] = {
+    "backend": "jax",
+    "distribution_strategy": "one_device",
+    "data.batching": "fixed",
+    "data.length_buckets": [],
+    "data.windows": 1,
+    "data.eval_languages": [],
+    "pretrain.steps": 0,
+    "train.accumulation_steps": 1,
+    "train.adapter_drop": [],
+    "train.calibrate": False,
+    "train.callbacks": None,
+    "train.early_stopping_patience": None,
+    "train.log_gradient_norms": False,
+    "train.snapshot_steps": None,
+    "train.steps_per_loop": 1,
+}
+
+
+def check_settings(config: Config) -> None:
+    """Raises a `ConfigError` if a run cannot be trained together with others.
+
+    Args:
+        config: `Config` of the run.
+    """
+    # Through JSON, which has no tuples.
+    settings = json.loads(json.dumps(resolve.to_dict(config)))
+    for name, needed in _NEEDED.items():
+        section, _, key = name.rpartition(".")
+        found = (settings[section] if section else settings)[key]
+        if found != needed:
+            raise ConfigError(
+                f"--executor=jax trains runs together only if `{name}` is "
+                f"{json.dumps(needed)}. Received: {shown(found)}. Add "
+                f"--params_override={name}={json.dumps(needed)}, or leave "
+                "--executor out."
+            )
+    if config.method.own_training() is not None or config.method.tasks:
+        raise ConfigError(
+            f"--executor=jax cannot train {config.task} with the method "
+            f"`{settings['method']['name']}`, which has a training of its own: "
+            "leave --executor out."
+        )
+
+
+class TogetherTrainer:
+    """Trains groups of runs on one device, and writes their run folders.
+
+    A run has the first weights, batches and dropout masks that it has alone,
+    and so the same results, but for rounding. Its folder has no log and no
+    checkpoints. Each encoder, and each split of a task, is read once.
+
+    Args:
+        saves_adapters: Whether to write the trained weights of each run.
+            Defaults to `True`.
+    """
+
+    def __init__(self, saves_adapters: bool = True) -> None:
+        self.saves_adapters = saves_adapters
+        self._encoders: dict[Any, _Encoder] = {}
+        self._data: dict[str, TaskData] = {}
+        self._encoded: dict[Any, Examples] = {}
+
+    def train(
+        self,
+        configs: list[Config],
+        folders: list[Path],
+        declared: list[Config],
+    ) -> list[str]:
+        """Trains runs together.
+
+        Args:
+            configs: `Config` of each run. They differ only in `seed`,
+                `train.learning_rate` and the adapters of a fusion.
+            folders: Path of the run folder of each run. Each must exist.
+            declared: See `RunFolder`, one for each run.
+
+        Returns:
+            For each run the text of its error, or "" if it has finished.
+
+        Raises:
+            ConfigError: If these runs cannot be trained together.
+        """
+        started = time.perf_counter()
+        for config in configs:
+            check_settings(config)
+        encoder = self._encoder(configs[0])
+        data = [self._load(config) for config in configs]
+        models = _models(encoder, configs, data)
+        examples = [
+            self._examples(encoder, models[config.seed], config, own)
+            for config, own in zip(configs, data, strict=True)
+        ]
+        loop = _make_loop(configs, data, models, examples)
+        outcomes = loop.run()
+        others = {"validation": [({}, one) for one in loop.predictions]}
+        others |= _judge_others(loop, examples)
+        seconds = (time.perf_counter() - started) / len(configs)
+        errors = []
+        for number, found in enumerate(_results(outcomes, others, seconds)):
+            model = models[configs[number].seed]
+            with loop.values_of(number, model):
+                error = found[0].get("error") or self._write(
+                    *(model, configs[number], folders[number]),
+                    *(declared[number], data[number], *found),
+                )
+            errors.append(error)
+        return errors
+
+    def _encoder(self, config: Config) -> _Encoder:
+        key = (config.encoder, config.train.precision, config.quantize)
+        jax_devices.make_devices(config)
+        if key not in self._encoders:
+            self._encoders[key] = _Encoder(*key)
+        encoder = self._encoders[key]
+        compatibility.check_length(
+            config.data.max_length, encoder.of(config.seed), config.encoder
+        )
+        return encoder
+
+    def _load(self, config: Config) -> TaskData:
+        settings = resolve.to_dict(config)
+        key = json.dumps([config.task, settings["data"], config.seed])
+        if key not in self._data:
+            self._data[key] = task_data.load_task_data(config)
+        return self._data[key]
+
+    def _examples(
+        self,
+        encoder: _Encoder,
+        model: AdapterModel,
+        config: Config,
+        data: TaskData,
+    ) -> dict[str, Examples]:
+        """Returns a run's `Examples` by split. Equal rows are encoded once."""
+        own = encoder.of(config.seed)
+        length = config.data.max_length
+        packer = packer_of(encoder.tokenizer, length, own.takes_segments)
+        found = {}
+        for split, rows in data.rows.items():
+            key = (data.task.name, length, data.fingerprints[split])
+            if key not in self._encoded:
+                encoded = model.head.encode(
+                    rows, data.task.text_fields, packer, True
+                )
+                _check_examples(encoded, data.task.name)
+                self._encoded[key] = encoded
+            found[split] = self._encoded[key]
+        return found
+
+    def _write(
+        self,
+        model: AdapterModel,
+        config: Config,
+        folder: Path,
+        declared: Config,
+        data: TaskData,
+        result: dict[str, Any],
+        compared: dict[str, Any],
+    ) -> str:
+        """Writes a run's folder; returns the text of an error, or ""."""
+        resolve.save_config(config, folder / "config.yaml")
+        if declared != config:
+            resolve.save_config(declared, folder / earlier_runs.DECLARED)
+        report = model.method.report(model)
+        if self.saves_adapters:
+            try:
+                saving.save_adapter(
+                    *(model, folder / "adapter", _details(config, data)),
+                    overwrite=True,
+                )
+            except AdapterError as error:
+                return str(error)
+        for split, one in compared.items():
+            if one:
+                predictions.save_predictions(folder, split, model.head, one)
+        result = {
+            **run_facts.facts(config, model),
+            **result,
+            **({"method_report": report} if report else {}),
+            "data_fingerprint": data.fingerprints,
+        }
+        run_files.write_result(folder / "result.json", result)
+        return ""
+
+
+class _Encoder:
+    """An encoder, and the random numbers that follow its loading.
+
+    A run draws its first weights after it has loaded the encoder, which draws
+    random numbers, too. Models made here have the weights of such a run.
+
+    Args:
+        name: See `load_encoder`.
+        precision: Keras dtype policy.
+        quantize: See `load_encoder`.
+    """
+
+    def __init__(self, name: str, precision: str, quantize: Any) -> None:
+        self._arguments = (name, precision, True, quantize)
+        self._states: dict[int, Any] = {}
+        self._encoder: Any = None
+        self.tokenizer: Any = None
+
+    def of(self, seed: int) -> Any:
+        """Returns the `Encoder`, with random numbers as after its loading."""
+        # Also removes Keras's global generator, which a run has to make.
+        keras.utils.set_random_seed(seed)
+        if seed not in self._states:
+            encoder, tokenizer = load_encoder(*self._arguments)
+            if self._encoder is None:
+                self._encoder, self.tokenizer = encoder, tokenizer
+            self._states[seed] = random.getstate(), np.random.get_state()
+        random.setstate(self._states[seed][0])
+        np.random.set_state(self._states[seed][1])
+        return self._encoder
+
+
+def _models(
+    encoder: _Encoder, configs: list[Config], data: list[TaskData]
+) -> dict[int, AdapterModel]:
+    """Returns the new model of each seed.
+
+    Raises:
+        ConfigError: If their heads differ, or their method trains in phases.
+    """
+    models: dict[int, AdapterModel] = {}
+    for config, own in zip(configs, data, strict=True):
+        if config.seed not in models:
+            models[config.seed] = new_model.make_model(
+                config,
+                own.task,
+                encoder.of(config.seed),
+                own.rows["train"],
+            )
+    first, *others = models.values()
+    if any(other.head != first.head for other in others):
+        raise ConfigError(
+            "--executor=jax trains only runs together that have equal heads. "
+            "The heads of these runs depend on their training examples, which "
+            "differ by seed. Leave --executor out."
+        )
+    if first.last_phase_step(1000):
+        raise ConfigError(
+            "--executor=jax cannot train a method of two phases, such as a "
+            "search for the weights to keep. Leave --executor out."
+        )
+    return models
+
+
+def _make_loop(
+    configs: list[Config],
+    data: list[TaskData],
+    models: dict[int, AdapterModel],
+    examples: list[dict[str, Examples]],
+) -> RunsLoop:
+    starts = [
+        RunStart(
+            config.seed,
+            config.train,
+            [variable.value for variable in models[config.seed].variables],
+            own["train"],
+            own["validation"],
+        )
+        for config, own in zip(configs, examples, strict=True)
+    ]
+    model = models[configs[0].seed]
+    return RunsLoop(model, starts, configs[0].data, data[0].task.metrics)
+
+
+def _check_examples(examples: Examples, task: str) -> None:
+    if examples.has_choices or examples.masking is not None:
+        raise ConfigError(
+            f"--executor=jax cannot train {task}: an example must be one text, "
+            "or one pair of texts. Leave --executor out."
+        )
+
+
+def _judge_others(
+    loop: RunsLoop, examples: list[dict[str, Examples]]
+) -> dict[str, list[Any]]:
+    """Returns metrics and predictions of the other splits, for each run."""
+    return {
+        split: loop.judge([own[split] for own in examples])
+        for split in examples[0]
+        if split not in ("train", "validation")
+    }
+
+
+def _results(
+    outcomes: Sequence[dict[str, Any]],
+    others: dict[str, list[Any]],
+    seconds: float,
+) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Returns a part of the result, and the predictions, of each run.
+
+    Args:
+        outcomes: What `RunsLoop.run` returned.
+        others: What `_judge_others` returned.
+        seconds: Duration of a run.
+    """
+    results = []
+    for number, outcome in enumerate(outcomes):
+        metrics, compared = {}, {}
+        for split, found in others.items():
+            metrics[split], compared[split] = found[number]
+        metrics["validation"] = outcome.get("validation")
+        result = {
+            **outcome,
+            **metrics,
+            "training_seconds": outcome.get("seconds"),
+            "seconds": round(seconds, 1),
+            "trained_together": len(outcomes),
+        }
+        results.append((result, compared))
+    return results
+
+
+def _details(config: Config, data: TaskData) -> dict[str, Any]:
+    return {
+        "task": data.task.name,
+        "text_fields": list(data.task.text_fields),
+        "max_length": config.data.max_length,
+    }

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 ELSEWHERE = "another process is working on it"
-_FINISHED_OTHERWISE = (
+FINISHED_OTHERWISE = (
     "its folder holds a finished run with other settings or paths. Move the "
     "project back to where it was, remove that folder, or give another "
     "--model_dir"
@@ -157,13 +157,14 @@ def _run_one(run: "Run", folder: Path, runner: Any) -> "RunOutcome":
             return RunOutcome(run, None, ELSEWHERE, 0.0)
         status = 0
         if finished_runs.find_run(run, folder) is None:
-            if _is_finished_otherwise(run, path):
-                return RunOutcome(run, None, _FINISHED_OTHERWISE, 0.0)
+            if is_finished_otherwise(run, path):
+                return RunOutcome(run, None, FINISHED_OTHERWISE, 0.0)
             status = _train(run, path, runner, log)
     return _outcome(run, folder, status, time.perf_counter() - started)
 
 
-def _is_finished_otherwise(run: "Run", path: Path) -> bool:
+def is_finished_otherwise(run: "Run", path: Path) -> bool:
+    """Returns whether `path` holds a finished run with other settings."""
     has_result = (path / "result.json").exists()
     return has_result and not finished_runs.is_of(run, path)
 

@@ -16,6 +16,7 @@ from tf_adapters.common.text_files import replace_text
 from tf_adapters.config import resolve
 from tf_adapters.launch import finished_runs
 from tf_adapters.launch import fusion_members
+from tf_adapters.launch import local_runner
 from tf_adapters.launch import member_plan
 from tf_adapters.launch import progress_lines
 from tf_adapters.launch.local_runner import RunOutcome
@@ -83,7 +84,7 @@ def run_missing(
         runs_together.check_settings(run.config)
     print(progress_lines.what_is_there(found, folder), flush=True)
     trainer = trainer or runs_together.TogetherTrainer()
-    fusions = [run for run in missing if run.config.members.tasks]
+    fusions = [run for run in missing if _trains_members(run.config)]
     jobs = [
         _Job(run, folder / run.id, run.config)
         for run in missing
@@ -95,6 +96,11 @@ def run_missing(
     jobs = _with_members(fusions, folder, at_once, trainer)
     for job, error, seconds in _train(jobs, at_once, trainer):
         _report(job, error, seconds, progress, store)
+
+
+def _trains_members(config: Config) -> bool:
+    """Returns whether a run is a fusion whose members must be trained."""
+    return bool(config.members.tasks) and not config.method.adapters
 
 
 def _report(
@@ -143,10 +149,15 @@ def _train(
     jobs: list[_Job], at_once: int, trainer: Any
 ) -> Iterator[tuple[_Job, str, float]]:
     """Trains runs; yields each with its error or "", and its seconds."""
+    able = []
     for job in jobs:
         if job.error:
             yield job, _noted(job, f"A member failed: {job.error}"), 0.0
-    for group in _groups([job for job in jobs if not job.error], at_once):
+        elif local_runner.is_finished_otherwise(job.run, job.path):
+            yield job, local_runner.FINISHED_OTHERWISE, 0.0
+        else:
+            able.append(job)
+    for group in _groups(able, at_once):
         started = time.perf_counter()
         errors = _train_group(group, trainer)
         seconds = (time.perf_counter() - started) / len(group)
@@ -164,8 +175,10 @@ def _groups(jobs: list[_Job], at_once: int) -> list[list[_Job]]:
     for job in jobs:
         settings = resolve.to_dict(job.config)
         settings["seed"] = settings["train"]["learning_rate"] = None
-        # Each fusion has members of its own.
-        settings["method"].pop("adapters", None)
+        # Each seed's fusion has members of its own, unless the study names
+        # the adapters to combine.
+        declared = resolve.to_dict(job.run.config)["method"]
+        settings["method"]["adapters"] = declared.get("adapters")
         key = json.dumps(settings, sort_keys=True)
         by_settings.setdefault(key, []).append(job)
     found = []

@@ -180,7 +180,11 @@ class TogetherTrainer:
         packer = packer_of(encoder.tokenizer, length, own.takes_segments)
         found = {}
         for split, rows in data.rows.items():
-            key = (data.task.name, length, data.fingerprints[split])
+            # The encoder has the tokenizer, and the head makes the targets.
+            key = (
+                *(config.encoder, length, data.task.name, repr(model.head)),
+                *(data.task.text_fields, data.fingerprints[split]),
+            )
             if key not in self._encoded:
                 encoded = model.head.encode(
                     rows, data.task.text_fields, packer, True

@@ -106,7 +106,9 @@ def _run(
     failed = [row for row in tables.runs if row["state"] == "failed"]
     for row in failed:
         log = folder / row["run"] / "log.txt"
-        print(f"Failed: {row['run']}: {row['error']} See {log}")
+        # Runs that trained together have no log.
+        see = f" See {log}" if log.exists() else ""
+        print(f"Failed: {row['run']}: {row['error']}{see}")
     return 1 if failed or not (options.report or tables.complete) else 0
 
 

@@ -1,0 +1,95 @@
+"""Tests which settings exclude training several runs at once."""
+
+from pathlib import Path
+import types
+
+import pytest
+
+from tests import commands
+from tf_adapters import heads
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.config import resolve
+
+pytest.importorskip("jax")
+from tf_adapters.runs import runs_together
+from tf_adapters.runs import task_data
+
+ENCODERS = Path(commands.ENCODER_OF_TWO_BLOCKS).parent
+SETTINGS = {
+    "task": "sst2",
+    "method": "houlsby",
+    "backend": "jax",
+    "data": {"batching": "fixed"},
+}
+
+
+def test_settings_that_can_be_trained():
+    runs_together.check_settings(resolve.resolve_config(SETTINGS))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "needed"),
+    [
+        ("backend", "tensorflow", '"jax"'),
+        ("distribution_strategy", "mirrored", '"one_device"'),
+        ("data.batching", "grouped", '"fixed"'),
+        ("data.length_buckets", [32, 64], "[]"),
+        ("data.windows", 2, "1"),
+        ("pretrain.steps", 9, "0"),
+        ("train.accumulation_steps", 2, "1"),
+        ("train.adapter_drop", [0, 1], "[]"),
+        ("train.calibrate", True, "false"),
+        ("train.early_stopping_patience", 3, "null"),
+        ("train.snapshot_steps", 5, "null"),
+        ("train.steps_per_loop", 2, "1"),
+    ],
+)
+def test_a_setting_that_excludes_it_is_named(name, value, needed):
+    section, _, key = name.rpartition(".")
+    layer = {section: {key: value}} if section else {key: value}
+    config = resolve.resolve_config(SETTINGS, layer)
+    with pytest.raises(ConfigError) as error:
+        runs_together.check_settings(config)
+    assert f"`{name}` is {needed}. Received: " in str(error.value)
+    assert f"--params_override={name}={needed}," in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        {"method": {"name": "multitask", "tasks": ["sst2", "cola"]}},
+        {"method": {"name": "no_bert"}, "task": "sst2"},
+    ],
+    ids=["multitask", "no_bert"],
+)
+def test_methods_with_a_training_of_their_own_are_refused(layer):
+    settings = {key: SETTINGS[key] for key in ("backend", "data")}
+    # The presets of these methods set it.
+    train = {"train": {"early_stopping_patience": None}}
+    config = resolve.resolve_config(settings, layer, train)
+    name = layer["method"]["name"]
+    with pytest.raises(ConfigError, match=f"method `{name}`"):
+        runs_together.check_settings(config)
+
+
+def test_each_encoder_has_its_own_tokens():
+    """The groups of a study share a trainer, which tokenizes rows once."""
+    head = heads.Classification(("negative", "positive"))
+    model = types.SimpleNamespace(head=head)
+    trainer, found = runs_together.TogetherTrainer(), []
+    for folder in ("bert", "roberta"):
+        config = resolve.resolve_config(
+            SETTINGS,
+            {
+                "task": "demo_sentiment",
+                "encoder": str(ENCODERS / folder),
+                "data": {"max_length": 16, "max_train_examples": 4},
+            },
+        )
+        data = task_data.load_task_data(config)
+        encoder = trainer._encoder(config)
+        examples = trainer._examples(encoder, model, config, data)["train"]
+        again = trainer._examples(encoder, model, config, data)["train"]
+        assert again is examples
+        found.append([ids.tolist() for ids in examples.token_ids])
+    assert found[0] != found[1]

@@ -12,6 +12,7 @@ from tf_adapters.launch import finished_runs
 from tf_adapters.launch import together
 from tf_adapters.papers.studies import study as study_lib
 from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import folder_lock
 
 pytest.importorskip("jax")
 
@@ -170,6 +171,25 @@ def test_a_run_that_fails_leaves_its_group_trained(tmp_path):
     errors = [finished_runs.read_error(run, folder) for run in runs]
     assert errors == ["", "not finite", ""] * 2
     assert stored == [run for run in runs if run.config.seed != 1]
+
+
+def test_a_run_in_another_process_leaves_its_group_trained(tmp_path):
+    runs = _plan(tmp_path)
+    (tmp_path / "runs" / runs[0].id).mkdir(parents=True)
+    lock = folder_lock.lock_folder(tmp_path / "runs" / runs[0].id)
+    together.run_missing(runs, tmp_path / "runs", trainer=FakeTrainer())
+    lock.release()
+    found = [finished_runs.find_run(run, tmp_path / "runs") for run in runs]
+    assert found[0] is None
+    assert None not in found[1:]
+
+
+def test_files_of_an_unfinished_run_are_removed(tmp_path):
+    runs = _plan(tmp_path)
+    old = tmp_path / "runs" / runs[0].id / "checkpoints"
+    old.mkdir(parents=True)
+    together.run_missing(runs, tmp_path / "runs", trainer=FakeTrainer())
+    assert not old.exists()
 
 
 def test_a_fusion_whose_member_failed_is_not_trained(tmp_path):

@@ -6,6 +6,7 @@ import functools
 import keras_hub
 
 from tf_adapters.encoders.architecture import Architecture
+from tf_adapters.encoders.embedding_precision import embed_in_float32
 from tf_adapters.encoders.keras_hub_families import architecture_of
 from tf_adapters.encoders.keras_hub_families import fields_of
 from tf_adapters.encoders.loaded_weights import LoadedWeights
@@ -52,6 +53,9 @@ class Encoder:
     has_pooler: bool
     attention_output_dropout: float | None = None
     ffn_output_dropout: float | None = None
+
+    def __post_init__(self) -> None:
+        embed_in_float32(self.backbone)
 
     @property
     def output_dropouts(self) -> tuple[float, ...]:

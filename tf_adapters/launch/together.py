@@ -22,6 +22,7 @@ from tf_adapters.launch import progress_lines
 from tf_adapters.launch.local_runner import RunOutcome
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import folder_lock
+from tf_adapters.runs import left_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -190,19 +191,41 @@ def _groups(jobs: list[_Job], at_once: int) -> list[list[_Job]]:
 
 
 def _train_group(group: list[_Job], trainer: Any) -> list[str]:
-    """Trains a group in the runs' folders; returns the text of each error."""
+    """Trains a group in the runs' folders; returns the text of each error.
+
+    A run whose folder cannot be used does not stop the others.
+    """
+    errors, free = {}, []
     with contextlib.ExitStack() as locks:
-        try:
-            for job in group:
+        for job in group:
+            try:
                 own_files.make_folder(job.path)
                 locks.callback(folder_lock.lock_folder(job.path).release)
-            return trainer.train(
-                [job.config for job in group],
-                [job.path for job in group],
-                [job.run.config for job in group],
-            )
-        except UserError as error:
-            return [str(error)] * len(group)
+            except UserError as error:
+                errors[job.path] = str(error)
+            else:
+                left_files.remove_run(job.path)
+                free.append(job)
+        errors |= zip(
+            [job.path for job in free],
+            _train_in_folders(free, trainer),
+            strict=True,
+        )
+    return [errors[job.path] for job in group]
+
+
+def _train_in_folders(group: list[_Job], trainer: Any) -> list[str]:
+    """Trains runs whose folders are locked; returns the text of each error."""
+    if not group:
+        return []
+    try:
+        return trainer.train(
+            [job.config for job in group],
+            [job.path for job in group],
+            [job.run.config for job in group],
+        )
+    except UserError as error:
+        return [str(error)] * len(group)
 
 
 def _noted(job: _Job, error: str) -> str:

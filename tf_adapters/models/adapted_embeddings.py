@@ -50,6 +50,8 @@ def embed(
         x = encoder.embeddings({name: inputs[name] for name in names})
     if encoder.counts_positions:
         x = _from_first_token(encoder, x, context.padding_mask)
+    # Tables are read in float32, see `embedding_precision`.
+    x = ops.cast(x, encoder.backbone.dtype_policy.compute_dtype)
     gamma, beta = norm_weights(encoder.embedding_norm, context.adapter_rows)
     x = layer_norm(x, gamma, beta, encoder.epsilon)
     x = dropout(x, encoder.hidden_dropout, context.seeds)

@@ -28,10 +28,9 @@ class HalfKernels:
     """Copies of an encoder's kernels in the precision of its computation.
 
     Weights are stored in float32. A step in half precision casts the kernels of
-    all blocks and the token embeddings, which takes a tenth of the time of
-    evaluation on a CPU. Matrices that do not train can be cast once. The
-    outputs are the same to the last bit. The copies take half of the matrices'
-    memory. All trainers of an encoder share them.
+    all blocks, which takes time on a CPU. Matrices that do not train can be
+    cast once. The outputs are the same to the last bit. The copies take half of
+    the matrices' memory. All trainers of an encoder share them.
 
     Does nothing in float32, with several replicas, which would need a copy
     each, or on a TPU, whose compiled steps make casts free.
@@ -98,17 +97,11 @@ class HalfKernels:
 
 def _cast_in_each_step(model: Any) -> list[keras.Variable]:
     """Returns the float32 matrices that a step in half precision casts."""
-    matrices = [
-        kernel
-        for block in model.encoder.blocks
-        for kernel, _ in block.kernels().values()
-    ]
-    # A head may compute with the embeddings in float32.
-    if model.head is None or not model.head.reads_token_embeddings:
-        matrices.append(model.encoder.token_embeddings)
+    # Embeddings are not among them: they are looked up in float32.
     return [
         matrix
-        for matrix in matrices
+        for block in model.encoder.blocks
+        for matrix, _ in block.kernels().values()
         if isinstance(matrix, keras.Variable)
         and keras.backend.standardize_dtype(matrix.dtype) == "float32"
     ]

@@ -203,9 +203,11 @@ class RunsLoop:
         before = {name: v.value for name, v in variables.items()}
         for name, values in self.runs.trained.items():
             variables[name].assign(values[number])
-        yield
-        for name, variable in variables.items():
-            variable.assign(before[name])
+        try:
+            yield
+        finally:
+            for name, variable in variables.items():
+                variable.assign(before[name])
 
     def _outcome(self, member: _Member) -> dict[str, Any]:
         if member.error:

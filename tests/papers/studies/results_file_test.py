@@ -135,9 +135,14 @@ def test_a_last_line_without_an_end_is_completed(tmp_path):
 )
 def test_published_results_are_those_of_the_studys_runs(tmp_path, path):
     """A change to a study or a preset must not leave its results behind."""
-    name = path.stem.removesuffix("_two_cores")
-    form = None if name == path.stem else "two_cores"
+    name, form = path.stem, None
+    for block in ("two_cores", "one_gpu"):
+        if name.endswith(f"_{block}"):
+            name, form = name.removesuffix(f"_{block}"), block
     _, runs = study_plan.load_study(declaration.find_study(name), form)
-    ResultsFile(path).restore(runs, tmp_path)
+    # Not in `tmp_path`: its neighbors hold the runs of other studies.
+    folder = tmp_path / name
+    folder.mkdir()
+    ResultsFile(path).restore(runs, folder)
     ids = {json.loads(line)["run"] for line in path.read_text().splitlines()}
-    assert {folder.name for folder in tmp_path.iterdir()} == ids
+    assert {one.name for one in folder.iterdir()} == ids

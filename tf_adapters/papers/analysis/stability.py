@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 COLUMNS = ("task", "panel", "box", "method", "runs")
 COLUMNS += ("min", "q1", "median", "q3", "max", "quartile_range")
-# Number of characters that fit side by side below a panel.
-_TICKS_LEVEL = 20
 
 
 def boxes(runs: pd.DataFrame, over: Any, split: Any) -> pd.DataFrame:
@@ -120,10 +118,7 @@ class Stability(Analysis):
                 )
                 axis.plot([], [], color=style["color"], label=method)
             ticks = [str(name) for name in names]
-            crowded = sum(map(len, ticks)) > _TICKS_LEVEL
-            axis.set_xticks(
-                range(len(ticks)), ticks, rotation=45 if crowded else 0
-            )
+            pictures.label_places(axis, range(len(ticks)), ticks)
             over = table.over[0]
             metric = f"{table.split[0]} {here.metric.iloc[0]}"
             least, most = here.runs.min(), here.runs.max()

@@ -249,7 +249,8 @@ def _label(axes: Any, table: Any, y: Any, title: Any) -> None:
     over = table.over.iloc[0]
     if over != WEIGHTS:
         values = sorted(set(table.x))
-        axes.set_xticks(values, labels=[f"{value:g}" for value in values])
+        labels = [f"{value:g}" for value in values]
+        pictures.label_places(axes, values, labels)
         axes.set_xticks([], minor=True)
     drawing.label_axes(
         axes, pictures.in_words(over), y, title, legend_outside=True

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# Number of characters that fit side by side below a panel.
+_TICKS_LEVEL = 20
 # Labels for settings on an axis.
 _IN_WORDS = {
     "data.max_train_examples": "training examples",
@@ -58,6 +60,18 @@ def styled(groups: Any) -> Iterator[tuple[Any, Any, dict[str, str]]]:
 def in_words(setting: Any) -> Any:
     """Returns the axis label for a setting. Defaults to the setting's name."""
     return _IN_WORDS.get(setting, setting)
+
+
+def label_places(axis: Any, places: Any, labels: list[str]) -> None:
+    """Labels places of the horizontal axis; long labels are turned.
+
+    Args:
+        axis: Matplotlib's axes.
+        places: Positions on the axis.
+        labels: Label of each position.
+    """
+    crowded = sum(map(len, labels)) > _TICKS_LEVEL
+    axis.set_xticks(places, labels, rotation=45 if crowded else 0)
 
 
 def explain_bands(figure: Any, runs: Any) -> None:

@@ -105,7 +105,7 @@ class Experiment:
             self.encoder,
             self.config.method.adapters or None,
             below=below if is_there else None,
-            **new_model.model_options(self.config),
+            **new_model.model_options(self.config.train),
         )
         compatibility.check_labels(model.head, self.task, adapter)
         model.head = self._with_settings(model.head)

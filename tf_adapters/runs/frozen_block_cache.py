@@ -28,6 +28,17 @@ if TYPE_CHECKING:
 IN_MEMORY = 2**30
 
 
+def cached_splits(
+    trainer: Trainer, examples: dict[str, Examples], folder: Path
+) -> tuple[Examples, Examples]:
+    """Returns the training and the validation examples; see `cached`."""
+    train, validation = (
+        cached(trainer, examples[split], split, folder)
+        for split in ("train", "validation")
+    )
+    return train, validation
+
+
 def cached(
     trainer: Trainer, examples: Examples, split: str, folder: Path
 ) -> Examples:

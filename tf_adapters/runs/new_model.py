@@ -16,6 +16,7 @@ from tf_adapters.models.composition import Stack
 
 if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
+    from tf_adapters.config.settings import TrainConfig
     from tf_adapters.encoders.encoder import Encoder
     from tf_adapters.models.adapter_model import AdapterModel
     from tf_adapters.tasks.task import Task
@@ -36,7 +37,7 @@ def make_model(
         train_rows: Training rows, from which the head may compute statistics,
             or `None`.
     """
-    method, options = config.method, model_options(config)
+    method, options = config.method, model_options(config.train)
     head = heads.for_task(task, encoder, **head_settings(config, task))
     if train_rows is not None:
         head = head.for_rows(train_rows)
@@ -52,12 +53,9 @@ def make_model(
     return model
 
 
-def model_options(config: Config) -> dict[str, Any]:
+def model_options(train: TrainConfig) -> dict[str, Any]:
     """Returns a dict of the arguments with which to create a run's model."""
-    return {
-        "use_encoder_dropout": config.train.encoder_dropout,
-        "remat": config.train.remat,
-    }
+    return {"use_encoder_dropout": train.encoder_dropout, "remat": train.remat}
 
 
 def head_settings(config: Config, task: Task) -> dict[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import random
 import time
@@ -123,6 +124,8 @@ class TogetherTrainer:
         Raises:
             ConfigError: If these runs cannot be trained together.
         """
+        # Frees the values of the group before, which refer to each other.
+        gc.collect()
         started = time.perf_counter()
         for config in configs:
             check_settings(config)

@@ -195,11 +195,8 @@ def _fit(
     recovery = Recovery(
         run, config.train.checkpoint_seconds, experiment.strategy
     )
-    train, validation = (
-        frozen_block_cache.cached(
-            experiment.trainer, examples[split], split, run.folder
-        )
-        for split in ("train", "validation")
+    train, validation = frozen_block_cache.cached_splits(
+        experiment.trainer, examples, run.folder
     )
     loop = Loop(
         experiment.trainer,

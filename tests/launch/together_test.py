@@ -221,7 +221,7 @@ def test_a_finished_run_of_other_settings_is_not_overwritten(tmp_path, capsys):
 def test_settings_are_checked_before_a_run_starts(tmp_path):
     grid = {**GRID, "train.calibrate": [False, True]}
     trainer = FakeTrainer()
-    with pytest.raises(ConfigError, match="`train.calibrate` is false"):
+    with pytest.raises(ConfigError, match="`train.calibrate` True"):
         together.run_missing(
             _plan(tmp_path, grid=grid), tmp_path / "runs/demo", trainer=trainer
         )

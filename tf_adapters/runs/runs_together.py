@@ -68,22 +68,33 @@ def check_settings(config: Config) -> None:
     """
     # Through JSON, which has no tuples.
     settings = json.loads(json.dumps(resolve.to_dict(config)))
-    for name, needed in _NEEDED.items():
-        section, _, key = name.rpartition(".")
-        found = (settings[section] if section else settings)[key]
-        if found != needed:
-            raise ConfigError(
-                f"--executor=jax trains runs together only if `{name}` is "
-                f"{json.dumps(needed)}. Received: {shown(found)}. Add "
-                f"--params_override={name}={json.dumps(needed)}, or leave "
-                "--executor out."
-            )
+    found = {name: _setting(settings, name) for name in _NEEDED}
+    wrong = [name for name in _NEEDED if found[name] != _NEEDED[name]]
+    if wrong:
+        received = ", ".join(f"`{n}` {shown(found[n])}" for n in wrong)
+        needed = ",".join(f"{n}={_as_flag(_NEEDED[n])}" for n in wrong)
+        raise ConfigError(
+            "--executor=jax cannot train runs together with these settings: "
+            f"{received}. Add --params_override={needed}, or leave --executor "
+            "out."
+        )
     if config.method.own_training() is not None or config.method.tasks:
         raise ConfigError(
             f"--executor=jax cannot train {config.task} with the method "
             f"`{settings['method']['name']}`, which has a training of its own: "
             "leave --executor out."
         )
+
+
+def _setting(settings: dict[str, Any], name: str) -> Any:
+    """Returns the value of a setting with a dotted name."""
+    section, _, key = name.rpartition(".")
+    return (settings[section] if section else settings)[key]
+
+
+def _as_flag(value: Any) -> str:
+    """Returns a value as `--params_override` reads it."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 class TogetherTrainer:

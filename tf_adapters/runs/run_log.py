@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
@@ -43,6 +42,9 @@ class RunLog:
         events = Path(folder) / EVENTS
         own_files.remove(events)
         own_files.make_folder(folder, EVENTS)
+        # Imported here: studies read the name of the folder without TensorFlow.
+        import tensorflow as tf
+
         self._events = tf.summary.create_file_writer(str(events))
         for record in self.restored:
             self._write_events(record)
@@ -58,6 +60,8 @@ class RunLog:
         self._write_events(record)
 
     def _write_events(self, record: dict[str, Any]) -> None:
+        import tensorflow as tf
+
         with self._events.as_default(step=record["step"]):
             for name, value in _numbers(record):
                 tf.summary.scalar(name, _as_float32(value))

@@ -54,8 +54,8 @@ class JaxRuns:
             object in all runs are stored once.
 
     Attributes:
-        trained: Values of the trained variables, by name. Their first axis is
-            that of the runs.
+        trained: Values of the trained variables, by name, with the shape
+            `(runs, ...)`.
     """
 
     def __init__(
@@ -132,8 +132,8 @@ class JaxRuns:
         Does not wait for the device.
 
         Args:
-            features: Features of a batch, as from `arrays.features`. Their
-                first axis is that of the runs.
+            features: Features of a batch of each run, as from
+                `arrays.features`, with the shape `(runs, rows, ...)`.
             rates: Learning rate of each run, `(runs,)`.
         """
         constants = [*self._constants, jnp.asarray(rates, "float32")]

@@ -39,8 +39,8 @@ class RunStart:
 
     Attributes:
         seed: Integer.
-        settings: `TrainConfig`. Only the learning rate may differ from that of
-            the other runs.
+        settings: `TrainConfig`. Only its learning rate may differ between
+            runs.
         values: The first values of all variables, see `JaxRuns`.
         train: Training `Examples`, as many as in the other runs, with lists.
         validation: Validation `Examples`, likewise.

@@ -311,6 +311,26 @@ def test_parts_of_all_methods_and_encoders(name, part):
     assert gradient_norms.part_of(name) == part
 
 
+def test_the_final_rise_is_the_last_value_minus_the_lowest():
+    rows = [
+        (run, "full", 0, step, metric, value)
+        for run, metric, values in (
+            ("a", "loss", [3.0, 1.0, 1.5]),
+            ("a", "accuracy", [60.0, 70.0, 90.0]),
+            ("b", "loss", [3.0, 2.0, 2.0]),
+        )
+        for step, value in enumerate(values)
+    ]
+    table = pd.DataFrame(rows, columns=curves.COLUMNS)
+    table = table.sort_values(["run", "step"], ignore_index=True)
+    found = table.assign(rise=curves.final_rises(table)).dropna()
+    assert found[["run", "metric", "step", "rise"]].to_numpy().tolist() == [
+        ["a", "loss", 2, 0.5],
+        ["a", "accuracy", 2, 30.0],
+        ["b", "loss", 2, 0.0],
+    ]
+
+
 def test_curves_are_means_over_runs():
     rows = [
         ("a", "full", 0, 2, "loss", 1.0),

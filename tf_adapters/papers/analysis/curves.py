@@ -29,6 +29,21 @@ def validation_rows(records: Any) -> Iterator[tuple[Any, Any, Any]]:
             yield record["step"], name, value
 
 
+def final_rises(table: pd.DataFrame) -> pd.Series:
+    """Returns how far each metric of each run has risen by the last step.
+
+    The rise is the value at the last step minus the lowest value in the run.
+    The loss of a run that overfits has a large one (He et al. 2021, figure 5).
+    Rows of earlier steps have NaN.
+
+    Args:
+        table: `DataFrame` with `COLUMNS`, the steps of each run in order.
+    """
+    values = table.groupby(["run", "metric"], sort=False).value
+    is_last = ~table.duplicated(["run", "metric"], keep="last")
+    return (table.value - values.transform("min")).where(is_last)
+
+
 def spread_over_runs(table: pd.DataFrame) -> Any:
     """Summarizes each metric at each step, over runs that form a group.
 
@@ -54,7 +69,8 @@ class Curves(Analysis):
     steps. With three or more such numbers, each method has its own panel, and
     lines are darker for longer pretraining (Han et al. 2021, figures 1 and 13).
     The runs need `train.validate_every_steps`, and `train.evaluate_loss=true`
-    for the loss.
+    for the loss. In the table, `rise` is the last value of a metric minus its
+    lowest value.
     """
 
     reads = "model_dirs"
@@ -67,7 +83,8 @@ class Curves(Analysis):
                 raise UserError(f"{folder} holds no validation yet.")
             group = _group(folder)
             rows += [(str(folder), *group, *row) for row in found]
-        return pd.DataFrame(rows, columns=COLUMNS)
+        table = pd.DataFrame(rows, columns=COLUMNS)
+        return table.assign(rise=final_rises(table))
 
     def draw(self, table: Any) -> Any:
         found = spread_over_runs(table)

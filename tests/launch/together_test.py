@@ -13,6 +13,7 @@ from tf_adapters.launch import together
 from tf_adapters.papers.studies import study as study_lib
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import folder_lock
+from tf_adapters.training.device_errors import DeviceMemoryError
 
 pytest.importorskip("jax")
 
@@ -159,6 +160,38 @@ def test_a_group_that_fails_leaves_the_others_trained(tmp_path, capsys):
     assert [len(group) for group in trainer.seen] == [3]
     assert not (folder / runs[0].id / "error.txt").exists()
     assert finished_runs.find_run(runs[0], folder)
+
+
+class SmallDevice(FakeTrainer):
+    """Has memory for at most `most` runs at once."""
+
+    def __init__(self, most):
+        super().__init__()
+        self.most = most
+
+    def train(self, configs, folders, declared):
+        if len(configs) > self.most:
+            self.seen.append(configs)
+            raise DeviceMemoryError("no memory")
+        return super().train(configs, folders, declared)
+
+
+def test_fewer_runs_train_at_once_if_memory_does_not_suffice(tmp_path, capsys):
+    runs = _plan(tmp_path, grid={**GRID, "seed": [*range(9)]})
+    trainer, folder = SmallDevice(2), tmp_path / "runs/demo"
+    together.run_missing(runs, folder, trainer=trainer)
+    # The second method does not try nine again.
+    sizes = [len(configs) for configs in trainer.seen]
+    assert sizes == [9, 3, 1] + [1] * 17
+    assert all(finished_runs.find_run(run, folder) for run in runs)
+    assert "for 9 runs at once. Training at most 4." in capsys.readouterr().out
+
+
+def test_a_run_that_alone_needs_more_memory_fails(tmp_path):
+    runs, folder = _plan(tmp_path), tmp_path / "runs/demo"
+    together.run_missing(runs, folder, trainer=SmallDevice(0))
+    errors = [finished_runs.read_error(run, folder) for run in runs]
+    assert errors == ["no memory"] * 6
 
 
 def test_a_run_that_fails_leaves_its_group_trained(tmp_path):

@@ -12,8 +12,11 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import resolve
 
 pytest.importorskip("jax")
+from jax import numpy as jnp
+
 from tf_adapters.runs import runs_together
 from tf_adapters.runs import task_data
+from tf_adapters.training import device_errors
 
 ENCODERS = Path(commands.ENCODER_OF_TWO_BLOCKS).parent
 SETTINGS = {
@@ -104,3 +107,14 @@ def test_each_encoder_has_its_own_tokens():
         assert again is examples
         found.append([ids.tolist() for ids in examples.token_ids])
     assert found[0] != found[1]
+
+
+def test_too_little_memory_is_an_error_of_its_own(monkeypatch):
+    def allocate(*_):
+        return jnp.zeros(10**15).block_until_ready()
+
+    trainer = runs_together.TogetherTrainer()
+    monkeypatch.setattr(trainer, "_train", allocate)
+    config = resolve.resolve_config(SETTINGS)
+    with pytest.raises(device_errors.DeviceMemoryError, match="--batch_size"):
+        trainer.train([config], [Path("run")], [config])

@@ -23,6 +23,7 @@ from tf_adapters.launch.local_runner import RunOutcome
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import folder_lock
 from tf_adapters.runs import left_files
+from tf_adapters.training.device_errors import DeviceMemoryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +70,8 @@ def run_missing(
         runs: List of `Run`.
         folder: Path of the study's folder. Each run has a subfolder that is
             named by its id.
-        at_once: Largest number of runs that train as one program.
+        at_once: Largest number of runs that train as one program. Halved if the
+            memory of the device does not suffice.
         store: See `local_runner.run_missing`.
         trainer: `TogetherTrainer`. Default: a new one, which saves adapters.
 
@@ -149,7 +151,10 @@ def _with_members(
 def _train(
     jobs: list[_Job], at_once: int, trainer: Any
 ) -> Iterator[tuple[_Job, str, float]]:
-    """Trains runs; yields each with its error or "", and its seconds."""
+    """Trains runs; yields each with its error or "", and its seconds.
+
+    Halves `at_once` if the memory of the device does not suffice.
+    """
     able = []
     for job in jobs:
         if job.error:
@@ -158,9 +163,20 @@ def _train(
             yield job, local_runner.FINISHED_OTHERWISE, 0.0
         else:
             able.append(job)
-    for group in _groups(able, at_once):
+    while able:
+        group = _groups(able, at_once)[0]
         started = time.perf_counter()
-        errors = _train_group(group, trainer)
+        try:
+            errors = _train_group(group, trainer)
+        except DeviceMemoryError:
+            at_once = len(group) // 2
+            print(
+                f"The memory of the device does not suffice for {len(group)} "
+                f"runs at once. Training at most {at_once}.",
+                flush=True,
+            )
+            continue
+        able = [job for job in able if job not in group]
         seconds = (time.perf_counter() - started) / len(group)
         for job, error in zip(group, errors, strict=True):
             yield job, _noted(job, error), seconds
@@ -194,6 +210,9 @@ def _train_group(group: list[_Job], trainer: Any) -> list[str]:
     """Trains a group in the runs' folders; returns the text of each error.
 
     A run whose folder cannot be used does not stop the others.
+
+    Raises:
+        DeviceMemoryError: If fewer runs at once may fit into the memory.
     """
     errors, free = {}, []
     with contextlib.ExitStack() as locks:
@@ -225,6 +244,8 @@ def _train_in_folders(group: list[_Job], trainer: Any) -> list[str]:
             [job.run.config for job in group],
         )
     except UserError as error:
+        if isinstance(error, DeviceMemoryError) and len(group) > 1:
+            raise
         return [str(error)] * len(group)
 
 

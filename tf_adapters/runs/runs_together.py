@@ -26,6 +26,7 @@ from tf_adapters.runs import predictions
 from tf_adapters.runs import run_facts
 from tf_adapters.runs import run_files
 from tf_adapters.runs import task_data
+from tf_adapters.training import device_errors
 from tf_adapters.training import jax_devices
 from tf_adapters.training.jax_runs_loop import RunsLoop
 from tf_adapters.training.jax_runs_loop import RunStart
@@ -134,9 +135,27 @@ class TogetherTrainer:
 
         Raises:
             ConfigError: If these runs cannot be trained together.
+            DeviceMemoryError: If the device has too little memory for them.
         """
         # Frees the values of the group before, which refer to each other.
         gc.collect()
+        settings = configs[0].train
+        advice = device_errors.memory_advice(
+            settings.batch_size,
+            settings.eval_batch_size,
+            settings.accumulation_steps,
+            settings.remat,
+            settings.precision,
+        )
+        with device_errors.explained(advice, None, False):
+            return self._train(configs, folders, declared)
+
+    def _train(
+        self,
+        configs: list[Config],
+        folders: list[Path],
+        declared: list[Config],
+    ) -> list[str]:
         started = time.perf_counter()
         for config in configs:
             check_settings(config)

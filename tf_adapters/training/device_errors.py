@@ -26,6 +26,10 @@ _OF_FILES = tuple(
 _NODE = re.compile(r"{{[^}]*}}")
 
 
+class DeviceMemoryError(ConfigError):
+    """The memory of the device does not suffice."""
+
+
 @contextlib.contextmanager
 def explained(
     memory_advice: str, deterministic: bool | None, compiles: bool
@@ -39,14 +43,19 @@ def explained(
         compiles: Whether XLA compiles the steps.
 
     Raises:
-        ConfigError: If the device has no memory left, if an operation has no
-            deterministic kernel, or if XLA cannot compile the step. Names the
-            settings to change.
+        DeviceMemoryError: If the device has no memory left. Gives the advice.
+        ConfigError: If an operation has no deterministic kernel, or if XLA
+            cannot compile the step. Names the settings to change.
     """
     try:
         yield
     except Exception as error:  # Each backend has its own classes of errors.
-        sentence = _sentence(error, memory_advice, deterministic, compiles)
+        if not isinstance(error, ConfigError) and _is_out_of_memory(error):
+            raise DeviceMemoryError(
+                "The memory of the device does not suffice: "
+                f"{_line_about(_NO_MEMORY, error)} {memory_advice}"
+            ) from error
+        sentence = _sentence(error, deterministic, compiles)
         if sentence is None:
             raise
         raise ConfigError(sentence) from error
@@ -73,23 +82,13 @@ def memory_advice(
 
 
 def _sentence(
-    error: Exception,
-    memory_advice: str,
-    deterministic: bool | None,
-    compiles: bool,
+    error: Exception, deterministic: bool | None, compiles: bool
 ) -> str | None:
     """Returns the message for an error, or `None` if no setting avoids it.
 
     See `explained` for the arguments.
     """
-    if isinstance(error, ConfigError):
-        return None
-    if _is_out_of_memory(error):
-        return (
-            "The memory of the device does not suffice: "
-            f"{_line_about(_NO_MEMORY, error)} {memory_advice}"
-        )
-    if not _is_of_backend(error):
+    if isinstance(error, ConfigError) or not _is_of_backend(error):
         return None
     if deterministic and _NOT_DETERMINISTIC.search(str(error)):
         return (

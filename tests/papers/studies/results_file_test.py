@@ -66,6 +66,25 @@ def test_an_encoder_of_this_machine_is_not_stored(tmp_path, capsys):
     assert said in capsys.readouterr().out
 
 
+def test_an_encoder_in_the_current_folder_has_a_relative_path(
+    tmp_path, monkeypatch
+):
+    for place in ("here", "there"):
+        (tmp_path / place / "encoders" / "own").mkdir(parents=True)
+    base = {"encoder": "encoders/own"}
+    path = studies.write(tmp_path, base=base, grid=ONE_SEED)
+    file = tmp_path / "demo.jsonl"
+    monkeypatch.chdir(tmp_path / "here")
+    ids = _run(path, file)
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [row["settings"]["encoder"] for row in rows] == ["encoders/own"] * 4
+    assert [row["run"] for row in rows] == ids
+    for place in ("here", "there", "."):
+        monkeypatch.chdir(tmp_path / place)
+        shutil.rmtree(tmp_path / "runs")
+        assert _run(path, file) == []
+
+
 def test_a_result_that_json_cannot_hold_is_not_stored(tmp_path, capsys):
     def score(config):
         metrics = {"accuracy": 0.5, "matthews": 0.5, "loss": float("nan")}

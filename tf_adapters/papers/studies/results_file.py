@@ -87,8 +87,10 @@ class ResultsFile:
     def add(self, run: Run, result: dict[str, Any]) -> None:
         """Appends the row of a finished run, unless the file already has it.
 
-        A run whose row would contain a path of this machine, or a number that
-        JSON does not have, such as NaN, is not added. A line then says so.
+        An encoder in a subfolder of the current folder is stored as a relative
+        path. A run whose row would contain another path of this machine, or a
+        number that JSON does not have, such as NaN, is not added. A line then
+        says so.
 
         Args:
             run: The run.
@@ -97,6 +99,7 @@ class ResultsFile:
         if _identity(run) in self._results:
             return
         settings = json.loads(_identity(run))
+        settings["encoder"] = _relative(settings["encoder"])
         row = {"run": run.id, "settings": settings, "result": result}
         paths = [name for name, text in _texts(row) if os.path.isabs(text)]
         if paths:
@@ -134,6 +137,7 @@ class ResultsFile:
         """
         try:
             config = resolve.resolve_config(row["settings"])
+            config = resolve.with_absolute_paths(config)
         except (ValueError, KeyError):
             return  # Another version wrote the row, so no run matches it.
         key = identity(resolve.to_dict(config))
@@ -152,6 +156,13 @@ class ResultsFile:
 
 def _identity(run: Run) -> str:
     return identity(resolve.to_dict(run.config))
+
+
+def _relative(encoder: str) -> str:
+    """Returns a path in the current folder as a relative one, or `encoder`."""
+    here = Path.cwd()
+    inside = Path(encoder).is_relative_to(here)
+    return Path(encoder).relative_to(here).as_posix() if inside else encoder
 
 
 def _read_row(line: str) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """Tests which runs train together, and failures, without training."""
 
 import json
+import os
+import signal
 
 import pytest
 
@@ -9,6 +11,8 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
 from tf_adapters.config import resolve
 from tf_adapters.launch import finished_runs
+from tf_adapters.launch import local_runner
+from tf_adapters.launch import member_plan
 from tf_adapters.launch import together
 from tf_adapters.papers.studies import study as study_lib
 from tf_adapters.runs import earlier_runs
@@ -206,12 +210,15 @@ def test_a_run_that_fails_leaves_its_group_trained(tmp_path):
     assert stored == [run for run in runs if run.config.seed != 1]
 
 
-def test_a_run_in_another_process_leaves_its_group_trained(tmp_path):
+def test_a_run_in_another_process_leaves_its_group_trained(tmp_path, capsys):
     runs = _plan(tmp_path)
     (tmp_path / "runs" / runs[0].id).mkdir(parents=True)
     lock = folder_lock.lock_folder(tmp_path / "runs" / runs[0].id)
     together.run_missing(runs, tmp_path / "runs", trainer=FakeTrainer())
     lock.release()
+    assert not (tmp_path / "runs" / runs[0].id / "error.txt").exists()
+    line = f"{runs[0].id}: {local_runner.ELSEWHERE}, "
+    assert line in capsys.readouterr().out
     found = [finished_runs.find_run(run, tmp_path / "runs") for run in runs]
     assert found[0] is None
     assert None not in found[1:]
@@ -219,10 +226,25 @@ def test_a_run_in_another_process_leaves_its_group_trained(tmp_path):
 
 def test_files_of_an_unfinished_run_are_removed(tmp_path):
     runs = _plan(tmp_path)
-    old = tmp_path / "runs" / runs[0].id / "checkpoints"
-    old.mkdir(parents=True)
+    old = tmp_path / "runs" / runs[0].id
+    (old / "checkpoints").mkdir(parents=True)
+    (old / "log.txt").write_text("of another executor\n")
     together.run_missing(runs, tmp_path / "runs", trainer=FakeTrainer())
-    assert not old.exists()
+    assert not (old / "checkpoints").exists()
+    assert not (old / "log.txt").exists()
+
+
+def test_a_fusion_whose_member_trains_elsewhere_has_not_failed(tmp_path):
+    runs, folder = _plan(tmp_path, **FUSION), tmp_path / "runs/demo"
+    plan = member_plan.plan_members(runs[0].config)
+    member = (folder / "members").absolute() / member_plan.digest(plan)
+    (member / plan[0].id).mkdir(parents=True)
+    lock = folder_lock.lock_folder(member / plan[0].id)
+    together.run_missing(runs, folder, trainer=FakeTrainer())
+    lock.release()
+    found = [finished_runs.find_run(run, folder) for run in runs]
+    assert found[0] is None and found[1] is not None
+    assert finished_runs.read_error(runs[0], folder) == ""
 
 
 def test_a_fusion_whose_member_failed_is_not_trained(tmp_path):
@@ -259,6 +281,52 @@ def test_settings_are_checked_before_a_run_starts(tmp_path):
             _plan(tmp_path, grid=grid), tmp_path / "runs/demo", trainer=trainer
         )
     assert trainer.seen == []
+
+
+def test_settings_of_members_are_checked_before_a_run_starts(tmp_path):
+    (where,) = FUSION["where"]
+    members = {"method": "pfeiffer", "train": {"early_stopping_patience": 5}}
+    values = {**where["set"], "members.settings": members}
+    changes = {**FUSION, "where": [{**where, "set": values}]}
+    trainer = FakeTrainer()
+    with pytest.raises(ConfigError) as error:
+        together.run_missing(
+            _plan(tmp_path, **changes), tmp_path / "runs/demo", trainer=trainer
+        )
+    advice = "set `members.settings.train.early_stopping_patience` to null"
+    assert advice in str(error.value) and trainer.seen == []
+
+
+def test_a_run_that_another_process_has_finished_is_kept(tmp_path):
+    runs, folder = _plan(tmp_path), tmp_path / "runs/demo"
+
+    class Slow(FakeTrainer):
+        def train(self, configs, folders, declared):
+            if not self.seen:
+                studies.finish(runs[4].config, folder / runs[4].id)
+            return super().train(configs, folders, declared)
+
+    trainer, stored = Slow(), []
+    together.run_missing(
+        *(runs, folder),
+        store=lambda run, _: stored.append(run.id),
+        trainer=trainer,
+    )
+    assert [len(group) for group in trainer.seen] == [3, 2]
+    assert sorted(stored) == sorted(run.id for run in runs)
+
+
+def test_sigterm_stops_the_study(tmp_path, capsys):
+    def error(config):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return ""
+
+    with pytest.raises(local_runner.Terminated):
+        together.run_missing(
+            *(_plan(tmp_path), tmp_path / "runs/demo"),
+            trainer=FakeTrainer(error),
+        )
+    assert "Stopped. The same command resumes" in capsys.readouterr().out
 
 
 def _study(path, trainer, monkeypatch, **options):

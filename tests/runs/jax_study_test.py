@@ -146,6 +146,16 @@ def test_trained_weights_are_equal(folders):
             )
 
 
+def test_adapters_know_their_task_and_metrics(folders):
+    for pair in _pairs(folders).values():
+        found, expected = (
+            json.loads((path / "adapter/adapter_config.json").read_text())
+            for path in pair
+        )
+        assert found["details"] == expected["details"]
+        assert "accuracy" in found["details"]["validation"]
+
+
 def test_metrics_are_equal(folders):
     keys = ("validation", "test", "best_step", "steps", "examples")
     results = [_results(pair) for pair in _pairs(folders).values()]

@@ -4,12 +4,14 @@ import dataclasses
 from pathlib import Path
 import types
 
+import numpy as np
 import pytest
 
 from tests import commands
 from tf_adapters import heads
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import resolve
+from tf_adapters.data import examples as examples_lib
 
 pytest.importorskip("jax")
 from jax import numpy as jnp
@@ -17,6 +19,7 @@ from jax import numpy as jnp
 from tf_adapters.runs import runs_together
 from tf_adapters.runs import task_data
 from tf_adapters.training import device_errors
+from tf_adapters.training import jax_runs_loop
 
 ENCODERS = Path(commands.ENCODER_OF_TWO_BLOCKS).parent
 SETTINGS = {
@@ -118,3 +121,50 @@ def test_too_little_memory_is_an_error_of_its_own(monkeypatch):
     config = resolve.resolve_config(SETTINGS)
     with pytest.raises(device_errors.DeviceMemoryError, match="--batch_size"):
         trainer.train([config], [Path("run")], [config])
+
+
+def test_each_run_has_its_own_metric_to_select_weights():
+    trainer, found = runs_together.TogetherTrainer(), []
+    for metric in ("accuracy", "matthews"):
+        layer = {"task": "demo_sentiment", "train": {"select_by": metric}}
+        config = resolve.resolve_config(SETTINGS, layer)
+        found.append(trainer._load(config).task.metrics[0])
+    assert found == ["accuracy", "matthews"]
+
+
+def _examples(number, **changes):
+    ids = [np.array([1, 2], np.int32)] * number
+    return examples_lib.Examples(ids, None, pad_id=0, **changes)
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_runs_with_other_numbers_of_examples_are_refused(split):
+    own = {"train": _examples(3), "test": _examples(3)}
+    runs_together._check_sizes([own, own])
+    with pytest.raises(ConfigError, match="the same number of examples"):
+        runs_together._check_sizes([own, {**own, split: _examples(4)}])
+
+
+def test_choices_and_masked_tokens_are_refused():
+    runs_together._check_examples(_examples(2), "sst2")
+    choices = [[np.array([1, 2], np.int32)] * 2]
+    choices = dataclasses.replace(_examples(1), token_ids=choices)
+    for examples in (choices, _examples(1, masking=object())):
+        with pytest.raises(ConfigError, match="cannot train winogrande"):
+            runs_together._check_examples(examples, "winogrande")
+
+
+def test_a_run_without_finite_predictions_fails_alone(monkeypatch):
+    """Its loss may have been finite until the last step."""
+    loop = jax_runs_loop.RunsLoop.__new__(jax_runs_loop.RunsLoop)
+    loop.model = types.SimpleNamespace(head=heads.Regression())
+    loop.metric_names = ("spearman",)
+    loop.settings = types.SimpleNamespace(evaluate_loss=False)
+    loop.members = [types.SimpleNamespace(error="") for _ in range(2)]
+    outputs = [[np.array([v]) for v in vs] for vs in ([1, np.nan], [1, 2])]
+    monkeypatch.setattr(loop, "_predict", lambda _: outputs)
+    examples = _examples(2, targets=np.array([1.0, 2.0]))
+    failed, judged = loop.judge([examples] * 2)
+    assert failed == ({}, {}) and "nan" in loop.members[0].error
+    assert judged[0]["spearman"] == pytest.approx(1.0)
+    assert loop.members[1].error == ""

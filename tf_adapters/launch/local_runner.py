@@ -94,7 +94,7 @@ def run_missing(
     progress = progress_lines.ProgressLines(len(runs), len(missing))
     outcomes = []
     with (
-        _termination_as_interruption(),
+        termination_as_interruption(),
         concurrent.futures.ThreadPoolExecutor(processes) as pool,
     ):
         futures = [pool.submit(_run_one, r, folder, runner) for r in missing]
@@ -120,7 +120,7 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextlib.contextmanager
-def _termination_as_interruption() -> Iterator[None]:
+def termination_as_interruption() -> Iterator[None]:
     """Context manager that makes SIGTERM stop all runs, as Ctrl-C does."""
 
     def stop(number: int, frame: Any) -> None:

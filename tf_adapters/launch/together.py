@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.common import own_files
+from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.config import resolve
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
     from tf_adapters.launch.planned_run import Run
 
-# Runs of MiniLM that share an accelerator of 80 GB, also if all weights train.
+# So many runs of MiniLM fit into 80 GB, even if all weights train.
 AT_ONCE = 20
 
 
@@ -44,7 +45,7 @@ class _Job:
         run: `Run`.
         path: Path of the run folder.
         config: `Config` to train with: a fusion's names its trained members.
-        error: Text of the error of a member, or "".
+        error: Text of an error that prevents the training, or "".
     """
 
     run: Run
@@ -62,9 +63,10 @@ def run_missing(
 ) -> None:
     """Trains the runs of a study that are not finished, several at once.
 
-    Runs that differ only in `seed` and `train.learning_rate` form a group. If a
-    group cannot be trained, the others are trained all the same. The members of
-    fusions are trained first, in groups of their own.
+    Runs that differ only in `seed` and `train.learning_rate` form a group. If
+    the settings, data or memory do not allow to train a group, the others are
+    trained all the same. The members of fusions are trained first, in groups of
+    their own.
 
     Args:
         runs: List of `Run`.
@@ -76,7 +78,8 @@ def run_missing(
         trainer: `TogetherTrainer`. Default: a new one, which saves adapters.
 
     Raises:
-        ConfigError: If a run's settings exclude this kind of training.
+        ConfigError: If the settings of a run, or of a fusion's member, exclude
+            this kind of training.
     """
     # Imported here, because it imports JAX.
     from tf_adapters.runs import runs_together
@@ -84,36 +87,57 @@ def run_missing(
     found = {run.id: finished_runs.find_run(run, folder) for run in runs}
     missing = [run for run in runs if found[run.id] is None]
     for run in missing:
-        runs_together.check_settings(run.config)
+        _check(run.config)
     print(progress_lines.what_is_there(found, folder), flush=True)
+    progress_lines.warn_of_other_data(runs, found)
     trainer = trainer or runs_together.TogetherTrainer()
-    fusions = [run for run in missing if _trains_members(run.config)]
+    progress = progress_lines.ProgressLines(len(runs), len(missing))
+    with local_runner.termination_as_interruption():
+        try:
+            for outcome in _outcomes(missing, folder, at_once, trainer):
+                if store and outcome.result is not None:
+                    store(outcome.run, outcome.result)
+                print(progress.line(outcome), flush=True)
+        except KeyboardInterrupt:
+            print("\nStopped. The same command resumes from here.")
+            raise
+
+
+def _check(config: Config) -> None:
+    """Raises a `ConfigError` if a run, or a member, cannot be trained so."""
+    from tf_adapters.runs import runs_together
+
+    runs_together.check_settings(config)
+    if _trains_members(config):
+        for member in member_plan.plan_members(config):
+            runs_together.check_settings(member.config, is_member=True)
+
+
+def _outcomes(
+    runs: list[Run], folder: Path, at_once: int, trainer: Any
+) -> Iterator[RunOutcome]:
+    """Trains runs, then fusions with their members; yields each outcome."""
+    fusions = [run for run in runs if _trains_members(run.config)]
     jobs = [
         _Job(run, folder / run.id, run.config)
-        for run in missing
+        for run in runs
         if run not in fusions
     ]
-    progress = progress_lines.ProgressLines(len(runs), len(missing))
-    for job, error, seconds in _train(jobs, at_once, trainer):
-        _report(job, error, seconds, progress, store)
+    for ended in _train(jobs, at_once, trainer):
+        yield _outcome(*ended)
     jobs = _with_members(fusions, folder, at_once, trainer)
-    for job, error, seconds in _train(jobs, at_once, trainer):
-        _report(job, error, seconds, progress, store)
+    for ended in _train(jobs, at_once, trainer):
+        yield _outcome(*ended)
+
+
+def _outcome(job: _Job, error: str, seconds: float) -> RunOutcome:
+    result = None if error else earlier_runs.read_result(job.path)
+    return RunOutcome(job.run, result, error, seconds)
 
 
 def _trains_members(config: Config) -> bool:
     """Returns whether a run is a fusion whose members must be trained."""
     return bool(config.members.tasks) and not config.method.adapters
-
-
-def _report(
-    job: _Job, error: str, seconds: float, progress: Any, store: Any
-) -> None:
-    """Prints the line of a run that has ended, and stores its result."""
-    result = None if error else earlier_runs.read_result(job.path)
-    if store and result is not None:
-        store(job.run, result)
-    print(progress.line(RunOutcome(job.run, result, error, seconds)))
 
 
 def _with_members(
@@ -142,10 +166,18 @@ def _with_members(
             run,
             folder / run.id,
             fusion_members.with_adapters(run.config, plan, own),
-            next((errors[path] for path in own if errors.get(path)), ""),
+            _of_members([errors.get(path, "") for path in own]),
         )
         for run, plan, own in zip(runs, plans, paths, strict=True)
     ]
+
+
+def _of_members(errors: list[str]) -> str:
+    """Returns the error of a fusion whose members have these errors, or ""."""
+    failed = [e for e in errors if e and e != local_runner.ELSEWHERE]
+    if failed:
+        return f"A member failed: {failed[0]}"
+    return local_runner.ELSEWHERE if any(errors) else ""
 
 
 def _train(
@@ -158,7 +190,7 @@ def _train(
     able = []
     for job in jobs:
         if job.error:
-            yield job, _noted(job, f"A member failed: {job.error}"), 0.0
+            yield job, _noted(job, job.error), 0.0
         elif local_runner.is_finished_otherwise(job.run, job.path):
             yield job, local_runner.FINISHED_OTHERWISE, 0.0
         else:
@@ -217,20 +249,40 @@ def _train_group(group: list[_Job], trainer: Any) -> list[str]:
     errors, free = {}, []
     with contextlib.ExitStack() as locks:
         for job in group:
-            try:
-                own_files.make_folder(job.path)
-                locks.callback(folder_lock.lock_folder(job.path).release)
-            except UserError as error:
-                errors[job.path] = str(error)
-            else:
-                left_files.remove_run(job.path)
+            error = _prepare(job, locks)
+            if error is None:
                 free.append(job)
+            else:
+                errors[job.path] = error
         errors |= zip(
             [job.path for job in free],
             _train_in_folders(free, trainer),
             strict=True,
         )
     return [errors[job.path] for job in group]
+
+
+def _prepare(job: _Job, locks: contextlib.ExitStack) -> str | None:
+    """Locks a run's folder, and removes an earlier run's files from it.
+
+    Returns:
+        `None` if the run can be trained now. Otherwise the text of an error, or
+        "" if another process has finished the run.
+    """
+    try:
+        own_files.make_folder(job.path)
+        locks.callback(folder_lock.lock_folder(job.path).release)
+    except ConfigError:
+        return local_runner.ELSEWHERE
+    except UserError as error:
+        return str(error)
+    has_result = (job.path / "result.json").exists()
+    if has_result and finished_runs.is_of(job.run, job.path):
+        return ""
+    left_files.remove_run(job.path)
+    # Of a run with another executor.
+    own_files.remove(job.path / "log.txt")
+    return None
 
 
 def _train_in_folders(group: list[_Job], trainer: Any) -> list[str]:
@@ -252,6 +304,8 @@ def _train_in_folders(group: list[_Job], trainer: Any) -> list[str]:
 def _noted(job: _Job, error: str) -> str:
     """Writes or removes `error.txt` in a run's folder; returns the error."""
     path = job.path / "error.txt"
+    if error == local_runner.ELSEWHERE:
+        return error  # The other process writes this file.
     if error:
         own_files.make_folder(job.path)
         replace_text(path, error + "\n")

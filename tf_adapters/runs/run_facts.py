@@ -12,6 +12,7 @@ from tf_adapters import methods
 from tf_adapters.encoders import quantization
 from tf_adapters.models.variable_groups import count_weights
 from tf_adapters.models.variable_groups import trained_table
+from tf_adapters.runs import earlier_runs
 from tf_adapters.runs.provenance import provenance
 
 if TYPE_CHECKING:
@@ -46,6 +47,25 @@ def facts(config: Config, model: Any) -> dict[str, Any]:
         "encoder_bytes": quantization.count_bytes(model.encoder.backbone),
         **provenance(),
     }
+
+
+def of_pretraining(folder: Any) -> dict[Any, Any]:
+    """Returns a dict with the entry `pretraining` of `result.json`.
+
+    The entry has the loss of masked tokens before and after pretraining, and
+    the duration of the pretraining. The run's own duration does not include it.
+    The dict is empty if `folder` is `None` or holds no pretraining run.
+    """
+    result = earlier_runs.read_result(folder) if folder else None
+    if result is None or "before" not in result:
+        return {}
+    before, after = result["before"], result["validation"]
+    pretraining = {
+        "masked_lm_loss_before": -before["log_likelihood"],
+        "masked_lm_loss_after": -after["log_likelihood"],
+        "pretraining_seconds": result["seconds"],
+    }
+    return {"pretraining": pretraining}
 
 
 def print_weights(model: Any, run: RunFolder) -> None:

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from tf_adapters.models.adapter_model import AdapterModel
     from tf_adapters.runs.task_data import TaskData
 
-# Settings that these runs need, with the only value that each may have. All
-# others would train something else in each run, or need a run of its own.
+# The value that each of these settings must have. With another value, the runs
+# could not share a program.
 _NEEDED: dict[str, Any] = {
     "backend": "jax",
     "distribution_strategy": "one_device",
@@ -61,11 +61,13 @@ _NEEDED: dict[str, Any] = {
 }
 
 
-def check_settings(config: Config) -> None:
+def check_settings(config: Config, is_member: bool = False) -> None:
     """Raises a `ConfigError` if a run cannot be trained together with others.
 
     Args:
         config: `Config` of the run.
+        is_member: Whether the run trains a member of a fusion. Its settings
+            are those in `members.settings`. Defaults to `False`.
     """
     # Through JSON, which has no tuples.
     settings = json.loads(json.dumps(resolve.to_dict(config)))
@@ -73,11 +75,9 @@ def check_settings(config: Config) -> None:
     wrong = [name for name in _NEEDED if found[name] != _NEEDED[name]]
     if wrong:
         received = ", ".join(f"`{n}` {shown(found[n])}" for n in wrong)
-        needed = ",".join(f"{n}={_as_flag(_NEEDED[n])}" for n in wrong)
         raise ConfigError(
             "--executor=jax cannot train runs together with these settings: "
-            f"{received}. Add --params_override={needed}, or leave --executor "
-            "out."
+            f"{received}. {_advice(wrong, is_member)}, or leave --executor out."
         )
     if config.method.own_training() is not None or config.method.tasks:
         raise ConfigError(
@@ -85,6 +85,16 @@ def check_settings(config: Config) -> None:
             f"`{settings['method']['name']}`, which has a training of its own: "
             "leave --executor out."
         )
+
+
+def _advice(names: list[str], is_member: bool) -> str:
+    """Returns the start of a sentence that says how to change settings."""
+    needed = {name: _as_flag(_NEEDED[name]) for name in names}
+    if is_member:
+        words = (f"`members.settings.{n}` to {v}" for n, v in needed.items())
+        return f"For members of fusions, set {', '.join(words)} in the study"
+    flags = ",".join(f"{name}={value}" for name, value in needed.items())
+    return f"Add --params_override={flags}"
 
 
 def _setting(settings: dict[str, Any], name: str) -> Any:
@@ -103,7 +113,7 @@ class TogetherTrainer:
 
     A run has the first weights, batches and dropout masks that it has alone,
     and so the same results, but for rounding. Its folder has no log and no
-    checkpoints. Each encoder, and each split of a task, is read once.
+    checkpoints. Equal rows of data are encoded once.
 
     Args:
         saves_adapters: Whether to write the trained weights of each run.
@@ -166,10 +176,14 @@ class TogetherTrainer:
             self._examples(encoder, models[config.seed], config, own)
             for config, own in zip(configs, data, strict=True)
         ]
+        _check_sizes(examples)
+        # Frees the encoders that were loaded for their random numbers only.
+        gc.collect()
         loop = _make_loop(configs, data, models, examples)
-        outcomes = loop.run()
+        loop.run()
         others = {"validation": [({}, one) for one in loop.predictions]}
         others |= _judge_others(loop, examples)
+        outcomes = loop.outcomes()
         seconds = (time.perf_counter() - started) / len(configs)
         errors = []
         for number, found in enumerate(_results(outcomes, others, seconds)):
@@ -186,7 +200,8 @@ class TogetherTrainer:
         key = (config.encoder, config.train.precision, config.quantize)
         jax_devices.make_devices(config)
         if key not in self._encoders:
-            self._encoders[key] = _Encoder(*key)
+            # The device may not have the memory for two encoders.
+            self._encoders = {key: _Encoder(*key)}
         encoder = self._encoders[key]
         compatibility.check_length(
             config.data.max_length, encoder.of(config.seed), config.encoder
@@ -195,7 +210,10 @@ class TogetherTrainer:
 
     def _load(self, config: Config) -> TaskData:
         settings = resolve.to_dict(config)
-        key = json.dumps([config.task, settings["data"], config.seed])
+        # The task's first metric depends on `select_by`.
+        key = json.dumps(
+            [config.task, settings["data"], config.seed, config.train.select_by]
+        )
         if key not in self._data:
             self._data[key] = task_data.load_task_data(config)
         return self._data[key]
@@ -243,10 +261,10 @@ class TogetherTrainer:
             resolve.save_config(declared, folder / earlier_runs.DECLARED)
         report = model.method.report(model)
         if self.saves_adapters:
+            details = _details(config, data, result["validation"])
             try:
                 saving.save_adapter(
-                    *(model, folder / "adapter", _details(config, data)),
-                    overwrite=True,
+                    model, folder / "adapter", details, overwrite=True
                 )
             except AdapterError as error:
                 return str(error)
@@ -257,6 +275,7 @@ class TogetherTrainer:
             **run_facts.facts(config, model),
             **result,
             **({"method_report": report} if report else {}),
+            **run_facts.of_pretraining(config.init_adapter),
             "data_fingerprint": data.fingerprints,
         }
         run_files.write_result(folder / "result.json", result)
@@ -355,6 +374,19 @@ def _check_examples(examples: Examples, task: str) -> None:
         )
 
 
+def _check_sizes(examples: list[dict[str, Examples]]) -> None:
+    """Raises a `ConfigError` if runs have different numbers of examples."""
+    sizes = [
+        {split: len(one) for split, one in own.items()} for own in examples
+    ]
+    if any(own != sizes[0] for own in sizes):
+        raise ConfigError(
+            "--executor=jax trains only runs together that have the same "
+            "number of examples. Here, each seed has other texts, and long "
+            "texts make several examples. Leave --executor out."
+        )
+
+
 def _judge_others(
     loop: RunsLoop, examples: list[dict[str, Examples]]
 ) -> dict[str, list[Any]]:
@@ -374,7 +406,7 @@ def _results(
     """Returns a part of the result, and the predictions, of each run.
 
     Args:
-        outcomes: What `RunsLoop.run` returned.
+        outcomes: What `RunsLoop.outcomes` returned.
         others: What `_judge_others` returned.
         seconds: Duration of a run.
     """
@@ -395,9 +427,12 @@ def _results(
     return results
 
 
-def _details(config: Config, data: TaskData) -> dict[str, Any]:
+def _details(
+    config: Config, data: TaskData, validation: dict[str, float]
+) -> dict[str, Any]:
     return {
         "task": data.task.name,
         "text_fields": list(data.task.text_fields),
         "max_length": config.data.max_length,
+        "validation": validation,
     }

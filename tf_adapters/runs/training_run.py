@@ -12,7 +12,6 @@ from tf_adapters.common import keras_backend
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.runs import calibration
 from tf_adapters.runs import cluster_check
-from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import frozen_block_cache
 from tf_adapters.runs import run_facts
 from tf_adapters.runs import run_folder_of_workers
@@ -123,7 +122,7 @@ def train_experiment(
             before = _prepare(experiment, prepare, examples["validation"])
             result = _train(experiment, run, examples, watchers)
             result["data_fingerprint"] = data.fingerprints
-            result |= before | _of_pretraining(config.init_adapter)
+            result |= before | run_facts.of_pretraining(config.init_adapter)
             if test:
                 result |= evaluate_held_out(experiment.trainer, examples, run)
             if languages:
@@ -233,22 +232,3 @@ def evaluate_held_out(
             )
             run.save_predictions(split, trainer.model.head, compared)
     return metrics
-
-
-def _of_pretraining(folder: Any) -> dict[Any, Any]:
-    """Returns a dict with the entry `pretraining` of `result.json`.
-
-    The entry has the loss of masked tokens before and after pretraining, and
-    the duration of the pretraining. The run's own duration does not include it.
-    The dict is empty if `folder` is `None` or holds no pretraining run.
-    """
-    result = earlier_runs.read_result(folder) if folder else None
-    if result is None or "before" not in result:
-        return {}
-    before, after = result["before"], result["validation"]
-    pretraining = {
-        "masked_lm_loss_before": -before["log_likelihood"],
-        "masked_lm_loss_after": -after["log_likelihood"],
-        "pretraining_seconds": result["seconds"],
-    }
-    return {"pretraining": pretraining}

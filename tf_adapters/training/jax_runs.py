@@ -45,8 +45,8 @@ class JaxRuns:
     take little longer than one.
 
     Args:
-        model: `AdapterModel` with a head, whose method trains in one phase. The
-            values of its variables are not read, and do not change.
+        model: `AdapterModel` with a head, whose method trains in one phase. Its
+            weights are neither read nor changed.
         settings: `TrainConfig` of the runs. Its learning rate is not read.
         seeds: Seed of each run.
         starts: The first values of all variables of the model, in the order of

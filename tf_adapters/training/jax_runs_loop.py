@@ -13,6 +13,7 @@ from jax import numpy as jnp
 import numpy as np
 
 from tf_adapters.common.errors import NonFiniteError
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.progress_bar import progress_bar
 from tf_adapters.data.batches import arrays
 from tf_adapters.data.batches import batch_plan
@@ -89,14 +90,8 @@ class RunsLoop:
         self._pending: list[Any] = []
         self.seconds = 0.0
 
-    def run(self) -> list[dict[str, Any]]:
-        """Trains the runs, which then have their best or their last weights.
-
-        Returns:
-            List with, for each run, the dict that `Loop.run` returns, or a
-            dict with an `error`: the text of its `NonFiniteError`. The
-            durations are the share of a run in those of all.
-        """
+    def run(self) -> None:
+        """Trains the runs, which then have their best or their last weights."""
         schedule = self.members[0].schedule
         rates = np.stack([one.rates() for one in self.members])
         plans = zip(*(m.schedule.plans for m in self.members), strict=True)
@@ -115,6 +110,13 @@ class RunsLoop:
                         self._validate(step, epoch)
                         started = time.perf_counter()
         self.runs.use(self._best)
+
+    def outcomes(self) -> list[dict[str, Any]]:
+        """Returns, for each run, the dict that `Loop.run` returns.
+
+        A run that failed has a dict with an `error`, a text. Each duration is
+        the total divided by the number of runs.
+        """
         return [self._outcome(member) for member in self.members]
 
     def _step(self, batches: Sequence[Batch], rates: np.ndarray) -> None:
@@ -154,18 +156,32 @@ class RunsLoop:
     ) -> list[tuple[dict[str, float], dict[str, Any]]]:
         """Returns metrics and predictions of each run; see `judging.judge`.
 
+        A run that failed has empty dicts.
+
         Args:
             examples: `Examples` for each run, as many for all of them.
         """
+        outputs = self._predict(examples)
         return [
-            judging.judge(
-                *(self.model.head, self.metric_names, outputs, own),
+            self._judge(*own)
+            for own in zip(self.members, outputs, examples, strict=True)
+        ]
+
+    def _judge(
+        self, member: _Member, outputs: list[np.ndarray], examples: Examples
+    ) -> tuple[dict[str, float], dict[str, Any]]:
+        if member.error:
+            return {}, {}
+        try:
+            return judging.judge(
+                *(self.model.head, self.metric_names, outputs, examples),
                 evaluate_loss=self.settings.evaluate_loss,
             )
-            for outputs, own in zip(
-                self._predict(examples), examples, strict=True
-            )
-        ]
+        except UserError as error:
+            # Some metrics need finite predictions, and the last step can make
+            # weights that are not finite.
+            member.error = str(error)
+            return {}, {}
 
     def _predict(self, examples: list[Examples]) -> list[list[np.ndarray]]:
         """Returns, for each run, the outputs for each of its examples."""

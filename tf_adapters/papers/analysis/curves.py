@@ -120,6 +120,8 @@ def _draw_groups(axis: Any, here: Any, method: Any) -> None:
     groups = here.groupby(["method", "pretraining"], sort=True)
     lengths = sorted(here.pretraining.unique())
     for (name, steps), line, style in pictures.styled(groups):
+        # Runs of a group may have validated at different steps.
+        line = line.sort_values("step")
         label = _words(name, steps) if method is None else f"{steps:,} steps"
         runs = line["count"].max()
         if runs > 1:

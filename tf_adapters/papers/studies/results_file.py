@@ -1,4 +1,4 @@
-"""Stores results of finished runs in a file. These runs are not trained again.
+"""Stores results of finished runs in a file, to train them only once.
 
 The format is JSON Lines. Each row has `run` (the run's id), `settings` (all
 settings of the run, except the locations of data) and `result` (its

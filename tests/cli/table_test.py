@@ -137,7 +137,7 @@ def test_a_printed_answer_has_no_file(folder, tmp_path, capsys):
 
 
 def test_an_evaluation_on_other_rows_says_what_its_report_shows(folder, capsys):
-    run, line = folder / "run", "The report below is of the run's own test data"
+    run, line = folder / "run", "report below shows the test predictions"
     for rows, is_said in ((_rows(), False), (_rows()[:25], True)):
         file = _write(folder / "other.csv", rows)
         assert subcommands.run("eval", run, f"--test={file}") == 0

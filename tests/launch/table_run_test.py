@@ -136,7 +136,7 @@ def test_what_is_printed_names_arguments(tmp_path, capfd):
     _train(_frame(), tmp_path / "run", epochs=10, validation=_frame()[:5])
     said = capfd.readouterr()
     assert "learning rate 0.01, 30 steps: 10 epochs of 3" in said.out
-    assert "(learning_rate and epochs set others)" in said.out
+    assert "(change with learning_rate and epochs)" in said.out
     assert "--" not in said.out
     lines = [line for line in said.err.splitlines() if " of 240, " in line]
     assert len(lines) == 10 and "epoch 10" in lines[-1]

@@ -1,5 +1,8 @@
 """Tests the forms of texts and labels, without a model."""
 
+import sys
+import types
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -76,6 +79,17 @@ def test_pairs_may_be_arrays():
 def test_columns_may_have_numbers_as_names(form):
     table = form([{0: "a", 1: 1}, {0: "b", 1: 0}])
     assert _labels(table, None, CLASSES, text=0, label=1) == [1, 0]
+
+
+def test_one_split_of_a_dict_must_be_passed(monkeypatch):
+    class DatasetDict(dict):
+        pass
+
+    module = types.SimpleNamespace(Dataset=list, DatasetDict=DatasetDict)
+    monkeypatch.setitem(sys.modules, "datasets", module)
+    splits = DatasetDict(train=TEXTS, test=TEXTS)
+    with pytest.raises(UserError, match=r"train, test. Pass .*data\['train'\]"):
+        rows_of(splits, None, CLASSES)
 
 
 def test_labels_may_be_a_tensor():

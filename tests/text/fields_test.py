@@ -1,5 +1,6 @@
 """Tests that each adapter keeps the names of the texts that it reads."""
 
+import numpy as np
 import pytest
 
 from tests.text.models import CLASSES
@@ -36,6 +37,25 @@ def test_only_training_changes_the_names_and_only_of_its_adapter(tmp_path):
     assert model.text_fields == ("text",)
     model.set_active("default")
     assert model.text_fields == ("q", "a")
+
+
+def test_a_table_is_read_by_the_columns_of_the_training():
+    model = text_model()
+    labels = ["positive", "negative"] * 3
+    table = {"text": TEXTS[::-1], "q": TEXTS, "label": labels}
+    model.fit(table, text="q", verbose=0)
+    expected = model.predict(TEXTS, verbose=0)
+    loss = model.evaluate(TEXTS, labels, verbose=0)
+    tf = pytest.importorskip("tensorflow")
+    for data in (table, tf.data.Dataset.from_tensor_slices(table)):
+        found = model.predict(data, verbose=0)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+        found = model.evaluate(data, verbose=0)
+        assert found == pytest.approx(loss, abs=1e-5)
+    # A table without these columns has its usual ones.
+    other = {"text": TEXTS, "label": labels}
+    found = model.predict(other, verbose=0)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(

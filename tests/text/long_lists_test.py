@@ -120,6 +120,36 @@ def test_each_epoch_has_every_text_once_in_an_order_of_its_own(few_at_once):
     assert orders[0] != orders[1]
 
 
+def test_rows_keep_their_order_without_a_shuffle(few_at_once):
+    model = _model()
+    packer = model.preprocessor.packer
+    for texts in (TEXTS[:4], TEXTS * 4):  # Tokenized before, and later.
+        rows = text_rows.rows_of(texts, [CLASSES[0]] * len(texts), model.head)
+        batches = training.batches_of(model.head, rows, packer, 2, None, None)
+        for _ in "ab":
+            order = np.concatenate([batch.indices for batch in batches.plan])
+            assert order.tolist() == list(range(len(texts)))
+            batches.on_epoch_end()
+
+
+@pytest.mark.parametrize("number", [4, 24])
+def test_a_first_epoch_continues_the_orders(few_at_once, number):
+    model = _model()
+    packer = model.preprocessor.packer
+    rows = (TEXTS * 4)[:number]
+    rows = text_rows.rows_of(rows, [CLASSES[0]] * number, model.head)
+    first, second = (
+        training.batches_of(model.head, rows, packer, 2, 3, None, epoch)
+        for epoch in (0, 1)
+    )
+    assert [b.indices.tolist() for b in first.plan] != [
+        b.indices.tolist() for b in second.plan
+    ]
+    first.on_epoch_end()
+    for ours, theirs in zip(first.plan, second.plan, strict=True):
+        assert sorted(ours.indices) == sorted(theirs.indices)
+
+
 def test_keras_sees_that_lengths_differ(few_at_once):
     model = text_model()
     # Not eagerly: only then Keras takes the first batches' shapes.

@@ -145,6 +145,16 @@ def test_the_first_two_batches_show_keras_that_windows_vary():
     assert {fixed[i][0]["token_ids"].shape for i in range(3)} == {(2, 3, 5)}
 
 
+def test_batches_in_order_show_keras_that_lengths_vary():
+    rows = [np.arange(n, dtype="int32") for n in (5, 5, 5, 3, 7, 2)]
+    encoded = Examples(rows, None, pad_id=0)
+    batches = TextBatches(encoded, 2, in_order=True)
+    lengths = [batches[i][0]["token_ids"].shape[1] for i in range(3)]
+    assert lengths == [7, 7, 7]
+    lengths = TextBatches(encoded, 3, in_order=True)
+    assert [one[0]["token_ids"].shape[1] for one in lengths] == [5, 7]
+
+
 def test_what_cannot_be_is_one_sentence(model):
     with pytest.raises(UserError, match="Received: a head `tagging`"):
         _model(labels=None, head=heads.Tagging(LABELS))

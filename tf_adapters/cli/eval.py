@@ -63,9 +63,9 @@ def _report(model_dir: Path, metrics: dict[str, dict[str, float]]) -> None:
         split = run.split or ""
         if split in metrics and _differ(run.metrics, metrics[split]):
             print(
-                f"\nThe report below is of the run's own {split} data and "
-                "settings, whose predictions the run stored. It does not show "
-                "this evaluation, whose data or settings are others."
+                f"\nThe report below shows the {split} predictions that the "
+                "run stored. This evaluation used other data or settings, so "
+                "its metrics differ."
             )
         print(f"\n{run_report.describe(model_dir)}\n")
         paths = run_report.write_report(model_dir)

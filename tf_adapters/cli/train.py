@@ -101,9 +101,9 @@ def train_command(config: Config, model_dir: Path, options: Any) -> None:
 
 
 def _join_cluster(config: Config) -> None:
-    """Creates the distribution strategy, if TensorFlow must not start before.
+    """Creates the distribution strategy before TensorFlow starts, if needed.
 
-    This is so if the run is on several machines, or if JAX needs the GPUs.
+    It is needed on several machines, and if JAX is to have the GPUs.
     """
     on_cluster = config.distribution_strategy in config_settings.CLUSTERS
     if on_cluster or config.backend == "jax":

@@ -55,8 +55,8 @@ def train(
             `pandas.DataFrame`, a `datasets.Dataset`, a list of dicts, or a dict
             of columns. The texts and labels of a table in memory are written
             to `tables/` in the run folder.
-        text: Name of the text column, or a list of the names of two. Defaults
-            to `"text"`.
+        text: Name of the text column, or a list of names: two for pairs, three
+            for triples. Defaults to `"text"`.
         label: Name of the label column. Defaults to `"label"`.
         method: Name of a method or a preset (see `--list=methods`), or a method
             such as `methods.LoRA(rank=4)`. Defaults to `"pfeiffer"`.

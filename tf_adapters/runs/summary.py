@@ -47,7 +47,7 @@ def print_labels(
         classes = " from each class" * (task.kind.label == "class")
         say(
             f"validation: {len(held_out):,} of {len(known):,} rows, drawn"
-            f"{classes} with the seed (--validation=<file> gives others)"
+            f"{classes} with the seed (to choose others: --validation=<file>)"
         )
     if task.kind.label == "number":
         say(_numbers(known))
@@ -97,7 +97,7 @@ def print_plan(
     steps = min(epochs * an_epoch, train.max_steps or math.inf)
     say(
         f"learning rate {train.learning_rate:g}, {steps:,} steps: {epochs:,} "
-        f"epochs of {an_epoch:,} (--learning_rate and --epochs set others)"
+        f"epochs of {an_epoch:,} (change with --learning_rate and --epochs)"
     )
 
 

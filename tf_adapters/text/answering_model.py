@@ -209,7 +209,9 @@ class AnsweringModel(StandInModel):
         self._check_packs(x)
         if answered:
             arguments.check_answers(self.head)
-        rows = text_rows.rows_of(x, y, self.head, text, label, labeled)
+        rows = text_rows.rows_of(
+            x, y, self.head, text, label, labeled, self.text_fields
+        )
         if self.text_fields is None:
             self.text_fields = rows.fields
         return rows
@@ -227,7 +229,8 @@ class AnsweringModel(StandInModel):
         self._check_packs(x)
         size = arguments.batch_size_of(batch_size)
         runner = StreamRunner(
-            self.adapter_model, self.preprocessor, x, size, text, label
+            *(self.adapter_model, self.preprocessor, x, size, text, label),
+            known=self.text_fields,
         )
         if self.text_fields is None:
             self.text_fields = runner.fields

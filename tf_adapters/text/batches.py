@@ -23,11 +23,14 @@ class TextBatches(keras.utils.PyDataset):
         encoded: `Examples`, with targets for training.
         batch_size: Examples per batch; the last batch may have fewer.
         seed: Integer that determines the order of each epoch, or `None`
-            (default) for the order of evaluation: longest first.
+            (default) for no shuffling.
         weights: Array with the weight of each example's loss, or `None`
             (default).
         length: Length to pad all rows to, or `None` (default) for the longest
             row of each batch.
+        in_order: Whether to keep the order of the examples if `seed` is `None`.
+            If `False` (default), the longest come first, as in evaluation.
+        epoch: Number of the first epoch. Defaults to 0.
     """
 
     def __init__(
@@ -37,6 +40,8 @@ class TextBatches(keras.utils.PyDataset):
         seed: int | None = None,
         weights: np.ndarray | None = None,
         length: int | None = None,
+        in_order: bool = False,
+        epoch: int = 0,
     ) -> None:
         super().__init__()
         self.encoded = encoded
@@ -45,7 +50,8 @@ class TextBatches(keras.utils.PyDataset):
         self._weights = weights
         self._lengths = encoded.lengths
         self._counts = encoded.num_choices
-        self._epoch = 0
+        self._epoch = epoch
+        self._in_order = in_order
         self._length = length
         self.plan = self._make_plan()
         self._let_lengths_differ()
@@ -60,7 +66,10 @@ class TextBatches(keras.utils.PyDataset):
         counts = [self._num_sequences(batch) for batch in self.plan]
         if len(set(lengths)) == 1 and self._length is None:
             self._length = _padded_length(lengths[0])
-        if len(set(lengths)) > 1 and lengths[0] == lengths[1]:
+        are_equal = len(set(lengths)) > 1 and lengths[0] == lengths[1]
+        if are_equal and self._seed is None and self._in_order:
+            self._length = _padded_length(max(lengths))
+        elif are_equal:
             other = next(i for i, n in enumerate(lengths) if n != lengths[0])
             plan = self.plan
             plan[1], plan[other] = plan[other], plan[1]
@@ -70,6 +79,8 @@ class TextBatches(keras.utils.PyDataset):
 
     def _make_plan(self) -> list[batch_plan.Batch]:
         costs = self.encoded.costs
+        if self._seed is None and self._in_order:
+            return batch_plan.plan_in_order(self._lengths, self._batch_size)
         if self._seed is None:
             return batch_plan.plan_evaluation(
                 self._lengths, self._batch_size, costs=costs

@@ -35,6 +35,7 @@ def columns_of(
     head: heads.Head,
     text: str | Sequence[str] | None = None,
     label: str | None = None,
+    known: Sequence[str] | None = None,
 ) -> tuple[tuple[str, ...], dict[str, list[Any]]]:
     """Converts a user's texts and labels to columns.
 
@@ -42,8 +43,9 @@ def columns_of(
         texts: See `rows.rows_of`.
         labels: See `rows.rows_of`.
         head: `Head`.
-        text: Name of the table column with the texts, or two names for pairs.
+        text: See `rows.rows_of`.
         label: Name of the table column with the labels.
+        known: See `rows.rows_of`.
 
     Returns:
         The names of the text fields, and a dict of columns: a list for each
@@ -73,7 +75,8 @@ def columns_of(
     if table is None:
         fields, named = _from_sequence(texts, head)
     else:
-        fields, named = _from_table(*table, labels, head, text, label)
+        fields = table_fields(table[0], head, text, known)
+        named = _from_table(*table, fields, labels, label)
     if labels is not None:
         named[LABEL] = listed(_class_lists(as_array(labels), head))
     _check_lengths(named)
@@ -127,36 +130,40 @@ def holds_features(data: Any) -> bool:
 def _from_table(
     names: list[str],
     column: Callable[[str], list[Any]],
+    fields: Sequence[str],
     labels: Any,
-    head: heads.Head,
-    text: str | Sequence[str] | None,
     label: str | None,
-) -> tuple[tuple[str, ...], dict[str, list[Any]]]:
-    fields = table_fields(names, head, text)
+) -> dict[str, list[Any]]:
     named = {name: column(name) for name in fields}
     label = LABEL if label is None else str(label)
     if labels is None and label in names:
         named[LABEL] = column(label)
     elif labels is None and label != LABEL:
         raise no_column("label", label, names)
-    return fields, named
+    return named
 
 
 def table_fields(
-    names: list[str], head: heads.Head, text: str | Sequence[str] | None = None
+    names: list[str],
+    head: heads.Head,
+    text: str | Sequence[str] | None = None,
+    known: Sequence[str] | None = None,
 ) -> tuple[str, ...]:
     """Returns the names of the table columns that hold the texts.
 
     Args:
         names: Names of all columns.
         head: `Head`.
-        text: See `columns_of`.
+        text: See `rows.rows_of`.
+        known: See `rows.rows_of`.
 
     Raises:
         UserError: If a column is missing, or no column has a default name.
     """
     if text is not None:
         fields = names_of(text)
+    elif known and set(known) <= {*names}:
+        fields = tuple(known)
     else:
         kind = KINDS[heads.name_of(head)]
         usual = [_ONE_TEXT.get(kind.label), _TWO_TEXTS.get(kind.label)]

@@ -76,13 +76,19 @@ class FittingModel(ExplainingModel):
                 columns, or a `tf.data.Dataset`. The head's metrics are logged
                 as `val_<name>` after each epoch. Weights are not supported.
             shuffle: Whether to shuffle the texts in each epoch. Defaults to
-                `True`. A `tf.data.Dataset` is never shuffled.
+                `True`. The order depends only on the model's seed and the
+                number of the epoch, see `initial_epoch`. A `tf.data.Dataset` is
+                never shuffled.
             class_weight: Dict from a class's name or id to a factor for the
                 loss of its texts.
             sample_weight: A factor for the loss of each text.
-            initial_epoch: See `keras.Model.fit`.
-            text: Name of the table column with the texts, or two names for
-                pairs.
+            initial_epoch: Number of the first epoch. Defaults to 0. If you call
+                `fit` again to continue, pass the number of epochs so far, so
+                that the texts are shuffled in another way.
+            text: Name of the table column with the texts, or a list of names:
+                two for pairs, three for triples. Default: the columns that the
+                model was trained on, if the table has them, and otherwise
+                `text`, or `text_a` and `text_b`.
             label: Name of the table column with the labels. Default: `label`.
             **options: See `keras.Model.fit`. Texts do not support
                 `validation_batch_size`, `validation_freq` and
@@ -149,6 +155,7 @@ class FittingModel(ExplainingModel):
                 arguments.batch_size_of(batch_size),
                 self.seed if shuffle else None,
                 weights,
+                initial_epoch,
             )
             self.text_fields = train.fields
             return self.adapter_model.fit(

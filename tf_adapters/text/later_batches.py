@@ -29,8 +29,9 @@ class LaterBatches(keras.utils.PyDataset):
         packer: `Packer`.
         batch_size: Rows per batch; the last batch may have fewer.
         seed: Integer that determines the order of each epoch, or `None`
-            (default) for the order of evaluation: longest first.
+            (default) for the order of the rows.
         weights: Array with the weight of each row's loss, or `None` (default).
+        epoch: Number of the first epoch. Defaults to 0.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class LaterBatches(keras.utils.PyDataset):
         batch_size: int,
         seed: int | None = None,
         weights: np.ndarray | None = None,
+        epoch: int = 0,
     ) -> None:
         super().__init__()
         self._head = head
@@ -50,16 +52,14 @@ class LaterBatches(keras.utils.PyDataset):
         self._seed = seed
         self._weights = weights
         self._characters = _characters(rows)
-        self._epoch = 0
+        self._epoch = epoch
         self._length = None
         self.plan = self._make_plan()
         self._let_lengths_differ()
 
     def _make_plan(self) -> list[batch_plan.Batch]:
         if self._seed is None:
-            return batch_plan.plan_evaluation(
-                self._characters, self._batch_size
-            )
+            return batch_plan.plan_in_order(self._characters, self._batch_size)
         return batch_plan.plan_training(
             self._characters,
             self._batch_size,

@@ -90,6 +90,7 @@ def rows_of(
     text: str | Sequence[str] | None = None,
     label: str | None = None,
     labeled: bool = True,
+    known: Sequence[str] | None = None,
 ) -> TextRows:
     """Converts texts and labels to the rows of a head's task, and checks them.
 
@@ -103,10 +104,14 @@ def rows_of(
             contains the labels or there are no labels. For several classes, a
             list for each text, or an array with a 0 or 1 for each class.
         head: `Head`.
-        text: Name of the table column with the texts, or two names for pairs.
+        text: Name of the table column with the texts, or a list of names: two
+            for pairs, three for triples.
         label: Name of the table column with the labels.
         labeled: Whether labels are required. If `False`, they are ignored.
             Defaults to `True`.
+        known: Names of the columns that the model was trained on. A table that
+            has them is read by them if `text` is `None`. Defaults to `None`,
+            for the usual names only.
 
     Returns:
         `TextRows`.
@@ -118,10 +123,10 @@ def rows_of(
     if labels is not None and KINDS[heads.name_of(head)].label == "none":
         raise UserError(
             f"A head of the kind {heads.name_of(head)} takes no labels. Leave "
-            "them out and, if they say which texts are related, pass only "
-            f"rows with related texts. Received labels: {shown(labels)}"
+            "them out. If the labels say which texts are related, pass only "
+            f"the related rows. Received labels: {shown(labels)}"
         )
-    fields, named = columns.columns_of(texts, labels, head, text, label)
+    fields, named = columns.columns_of(texts, labels, head, text, label, known)
     wanted = "required" if labeled else "ignored"
     rows = TextRows(fields, named, _task(head, fields), wanted)
     rows.check()

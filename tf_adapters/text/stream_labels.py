@@ -13,6 +13,7 @@ import tensorflow as tf
 from tf_adapters import heads
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.rows.class_ids import class_id
+from tf_adapters.data.rows.class_ids import is_number
 from tf_adapters.heads.sentence_vector import SentenceVector
 from tf_adapters.tasks.output_kinds import KINDS
 
@@ -110,7 +111,7 @@ def _table(labels: Sequence[str]) -> tf.lookup.StaticHashTable:
     The table also maps ids as strings, unless a class name is a number.
     """
     ids = {name: i for i, name in enumerate(labels)}
-    if not any(name.removeprefix("-").isdecimal() for name in labels):
+    if not any(map(is_number, labels)):
         ids |= {str(i): i for i in range(len(labels))}
     return tf.lookup.StaticHashTable(
         tf.lookup.KeyValueTensorInitializer(

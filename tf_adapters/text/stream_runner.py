@@ -36,6 +36,7 @@ class StreamRunner:
         batch_size: See `streams.open_dataset`.
         text: See `streams.open_dataset`.
         label: See `streams.open_dataset`.
+        known: See `streams.open_dataset`.
 
     Raises:
         UserError: If the dataset does not contain texts, or they cannot be
@@ -50,11 +51,12 @@ class StreamRunner:
         batch_size: int,
         text: str | Sequence[str] | None = None,
         label: str | None = None,
+        known: Sequence[str] | None = None,
     ) -> None:
         self.model = model
         self._packer = streams.graph_packer_of(preprocessor)
         self._stream = streams.open_dataset(
-            dataset, model.head, batch_size, text, label
+            dataset, model.head, batch_size, text, label, known
         )
 
     @property

@@ -102,6 +102,7 @@ def open_dataset(
     batch_size: int,
     text: str | Sequence[str] | None = None,
     label: str | None = None,
+    known: Sequence[str] | None = None,
 ) -> Stream:
     """Checks the elements of a dataset of texts, and returns its `Stream`.
 
@@ -114,6 +115,7 @@ def open_dataset(
         batch_size: Number of texts per batch if the dataset is not batched.
         text: See `TextModel.fit`.
         label: See `TextModel.fit`.
+        known: See `rows.rows_of`.
 
     Raises:
         UserError: If the elements have another form, or the head has neither
@@ -128,7 +130,9 @@ def open_dataset(
     spec = dataset.element_spec
     element = spec if isinstance(spec, tuple) else (spec,)
     if isinstance(element[0], dict):
-        fields, read = _reading_columns(element[0], head, text, label)
+        fields, read = _reading_columns(
+            element[0], table_fields(list(element[0]), head, text, known), label
+        )
     else:
         read = _read_tuple if stream_labels.has_labels(head) else _read_texts
         fields = usual_fields(head, len(read(*element)[0]))
@@ -143,7 +147,7 @@ def check_ends(dataset: tf.data.Dataset) -> None:
     if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
         raise UserError(
             "The dataset never ends, since it is repeated. Pass "
-            "`dataset.take(n)`; to `fit`, `steps_per_epoch=n` serves as well."
+            "`dataset.take(n)`. `fit` also accepts `steps_per_epoch=n`."
         )
 
 
@@ -165,11 +169,9 @@ def graph_packer_of(preprocessor: "PackerLayer") -> TextPacker:
 
 def _reading_columns(
     spec: dict[str, Any],
-    head: "Head",
-    text: str | Sequence[str] | None,
+    fields: tuple[str, ...],
     label: str | None,
 ) -> tuple[tuple[str, ...], Callable[..., Any]]:
-    fields = table_fields(list(spec), head, text)
     if label is not None and label not in spec:
         raise no_column("label", label, list(spec))
 

@@ -28,6 +28,10 @@ def read_table(data: Any, known: Collection[str] | None = None) -> Table | None:
             dict of columns. For other values, `None` is returned.
         known: Names of classes. If given, ids of a `ClassLabel` stay ids unless
             one of its names is known. Default: `None`, all become names.
+
+    Raises:
+        UserError: If `data` is a `datasets.DatasetDict`, or the elements of a
+            list are not all dicts.
     """
     pandas, datasets = map(sys.modules.get, ("pandas", "datasets"))
     if pandas and isinstance(data, pandas.DataFrame):
@@ -36,6 +40,11 @@ def read_table(data: Any, known: Collection[str] | None = None) -> Table | None:
     if datasets and isinstance(data, datasets.Dataset):
         names = data.column_names
         return names, lambda name: _dataset_column(data, name, known)
+    if datasets and isinstance(data, getattr(datasets, "DatasetDict", ())):
+        raise UserError(
+            f"This `DatasetDict` holds the splits {', '.join(data)}. Pass one "
+            f"of them: `data[{next(iter(data), 'train')!r}]`."
+        )
     if isinstance(data, Mapping):
         keys = {str(name): name for name in data}
         return list(keys), lambda name: listed(data[keys[name]])

@@ -36,6 +36,7 @@ def batches_of(
     batch_size: int,
     seed: int | None,
     weights: np.ndarray | None,
+    epoch: int = 0,
 ) -> TextBatches | LaterBatches:
     """Returns a `PyDataset` of batches for training.
 
@@ -48,14 +49,17 @@ def batches_of(
         rows: `TextRows` with labels.
         packer: `Packer`.
         batch_size: Rows per batch.
-        seed: Integer that determines the order, or `None` for no shuffling.
+        seed: Integer that determines the order, or `None` for the order of the
+            rows.
         weights: Array with the weight of each row's loss, or `None`.
+        epoch: Number of the first epoch. Each epoch has another order. Defaults
+            to 0.
     """
-    options = {"seed": seed, "weights": weights}
+    options = {"seed": seed, "weights": weights, "epoch": epoch}
     if len(rows) > ROWS_AT_ONCE and predicting.is_of_texts(head):
         return LaterBatches(head, rows, packer, batch_size, **options)
     encoded = head.encode(rows.at(range(len(rows))), rows.fields, packer)
-    return TextBatches(encoded, batch_size, **options)
+    return TextBatches(encoded, batch_size, in_order=seed is None, **options)
 
 
 def split_rows(
@@ -122,8 +126,8 @@ def check_stream_arguments(
     if validation_split:
         raise UserError(
             "A `tf.data.Dataset` is not split, since its length may be "
-            "unknown. Pass `validation_data`: "
-            "`dataset.take(n)`, and `dataset.skip(n)` to train on."
+            "unknown. Train on `dataset.skip(n)`, and pass "
+            "`validation_data=dataset.take(n)`."
         )
 
 

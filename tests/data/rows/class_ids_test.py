@@ -56,6 +56,7 @@ def test_no_label(head, value):
     [
         (STARS, 0, "unknown label '0'; expected one of '1', '2', '3'\n"),
         (STARS, -1, "unknown label '-1'"),
+        (("-1.0", "0.0", "1.0"), "1", "unknown label '1'"),
         (("1", "2", "other"), 0, "unknown label '0'"),
         (WORDS, 2, "unknown label '2'; .* or an id from 0 to 1\n"),
         (WORDS, -2, "unknown label '-2'"),

@@ -98,6 +98,57 @@ def test_what_spreadsheets_write_is_read(tmp_path, mark, delimiter, encoding):
     assert sorted(row["label"] for row in validation) == [0, 1]
 
 
+@pytest.mark.parametrize(
+    ("header", "row", "fields"),
+    [
+        ("text;A, b", "fine {};{}", ("text", "A, b")),
+        ('"Text, all";label', "fine, {};{}", ("Text, all", "label")),
+        ("a;b,label", "fine; {},{}", ("a;b", "label")),
+        # Few rows have as many columns with the comma.
+        ("text\tA, b", "a {}\t{}\nb, c\ty", ("text", "A, b")),
+    ],
+)
+def test_a_header_may_hold_other_delimiters(tmp_path, header, row, fields):
+    path = tmp_path / "t.csv"
+    rows = [row.format(i, "xy"[i % 2]) for i in range(20)]
+    path.write_text("\n".join([header, *rows]))
+    task = _task(path, text=(fields[0],), label=fields[1])
+    assert table_checks.resolve_table(task).labels == ("x", "y")
+
+
+def test_a_header_that_is_not_csv_is_named(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('"text"a,label\n' + "a,x\nb,y\n" * 9)
+    with pytest.raises(DataError, match="line 1: not CSV"):
+        table_checks.resolve_table(_task(path))
+
+
+def test_a_tsv_that_was_quoted_is_pointed_out(tmp_path, caplog):
+    path = tmp_path / "t.tsv"
+    rows = ['he said "fine"\tx', '"fine"\ty'] * 9
+    path.write_text("\n".join(["text\tlabel", *rows]))
+    table_checks.resolve_table(_task(path))
+    assert not caplog.text
+    path.write_text(path.read_text() + '\n"he said ""fine"""\tx\n')
+    table_checks.resolve_table(_task(path))
+    assert "line 20, has a text in quotes" in caplog.text
+    assert "save the table as .csv" in caplog.text
+
+
+def test_ids_in_place_of_names_are_refused(tmp_path):
+    """A user who has not named the classes does not know their order."""
+    for name, labels in (("t", ["World", "Sports"]), ("test", [0, -1])):
+        lines = [f"a {i},{labels[i % 2]}" for i in range(20)]
+        path = tmp_path / f"{name}.csv"
+        path.write_text("\n".join(["text,label", *lines]))
+    task = _task(tmp_path / "t.csv", test_file=str(path))
+    with pytest.raises(DataError) as caught:
+        table_checks.resolve_table(task)
+    assert "has the label '0', but the classes of" in str(caught.value)
+    path.write_text(path.read_text().replace(",0", ",Sports"))
+    assert table_checks.resolve_table(task).labels == ("Sports", "World")
+
+
 def test_a_broken_byte_in_utf_8_is_not_taken_for_latin_1(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes("text,label\nfür,a\n".encode() + b"f\xfcr,b\n")

@@ -99,6 +99,14 @@ def plan_evaluation(
     return _numbered(batches, 0)
 
 
+def plan_in_order(lengths: Any, batch_size: int) -> "list[Batch]":
+    """Returns batches of all examples in their given order.
+
+    See `plan_training` for the arguments.
+    """
+    return _numbered(_cut(np.arange(len(lengths)), lengths, batch_size), 0)
+
+
 def few_lengths(max_length: int) -> tuple[int, ...]:
     """Returns up to four lengths, the quarters of `max_length`, ascending.
 

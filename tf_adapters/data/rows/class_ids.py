@@ -13,6 +13,7 @@ Integers in TensorFlow Datasets are always ids; see `tfds_rows`.
 """
 
 from collections.abc import Sequence
+import math
 from typing import Any
 
 from tf_adapters.common.errors import UserError
@@ -45,7 +46,7 @@ def class_id(value: object, labels: Any) -> int | None:
 def _id_of_text(text: str, labels: Sequence[str]) -> int | None:
     if text in labels:
         return labels.index(text)
-    names_are_numbers = any(_is_integer(name) for name in labels)
+    names_are_numbers = any(map(is_number, labels))
     if _is_integer(text) and not names_are_numbers:
         if int(text) == -1:
             return None
@@ -63,6 +64,14 @@ def _spelled_otherwise(text: str, labels: Sequence[str]) -> str:
     plain = text.strip().casefold()
     alike = [label for label in labels if label.strip().casefold() == plain]
     return f". Did you mean {alike[0]!r}?" if alike else ""
+
+
+def is_number(name: str) -> bool:
+    """Returns whether a class name is a finite number, such as "2" or "2.0"."""
+    try:
+        return math.isfinite(float(name))
+    except ValueError:
+        return False
 
 
 def _is_integer(text: str) -> bool:

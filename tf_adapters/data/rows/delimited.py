@@ -29,7 +29,9 @@ _LOGGER = logging.getLogger(__name__)
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 # Spreadsheets mean this superset when they say Latin-1.
 _LATIN_1 = "cp1252"
-_OTHERS = ";\t"
+_DELIMITERS = ",;\t"
+# Lines that the delimiter is detected from.
+_FIRST_LINES = 50
 
 
 def find_dialect(path: Path) -> tuple[str, str]:
@@ -44,13 +46,14 @@ def find_dialect(path: Path) -> tuple[str, str]:
         DataError: If the file cannot be read, or is in UTF-16.
     """
     lines = raw_lines.open_lines(path)
-    header = next(lines, b"")
-    encoding = _encoding(header, lines)
-    if header.startswith(_UTF_16):
+    first = list(itertools.islice(lines, _FIRST_LINES))
+    encoding = _encoding(first, lines)
+    if first and first[0].startswith(_UTF_16):
         raise DataError(f"{cut(path)} is in UTF-16. Save it as CSV in UTF-8.")
     if encoding != "utf-8":
         _warn_of_latin_1(path)
-    return encoding, _delimiter(header.decode(encoding, "replace"))
+    texts = [line.decode(encoding, "replace").rstrip("\r\n") for line in first]
+    return encoding, _delimiter(texts)
 
 
 @functools.cache  # Warns once, though a file is opened several times.
@@ -62,7 +65,7 @@ def _warn_of_latin_1(path: Path) -> None:
     )
 
 
-def _encoding(header: Any, rest: Any) -> str:
+def _encoding(first: Any, rest: Any) -> str:
     """Detects the encoding of a CSV file: Latin-1 or UTF-8.
 
     It is Latin-1 if all lines with non-ASCII bytes are valid Latin-1 and none
@@ -70,7 +73,7 @@ def _encoding(header: Any, rest: Any) -> str:
     its Latin-1 lines are reported as errors.
     """
     beyond = False
-    for line in itertools.chain([header], rest):
+    for line in itertools.chain(first, rest):
         if line.isascii():
             continue
         if _can_decode(line, "utf-8") or not _can_decode(line, _LATIN_1):
@@ -87,14 +90,26 @@ def _can_decode(line: Any, encoding: str) -> bool:
     return True
 
 
-def _delimiter(header: Any) -> str:
-    """Detects the delimiter of a CSV file from its header line.
+def _delimiter(lines: list[str]) -> str:
+    """Detects the delimiter of a CSV file from its first lines.
 
-    It is a comma, unless the header has no comma but a semicolon or a tab.
+    It is the one that divides most rows into as many columns as the header, or
+    the comma, if several do.
     """
-    if "," in header:
-        return ","
-    return next((mark for mark in _OTHERS if mark in header), ",")
+    return max(_DELIMITERS, key=lambda mark: _num_regular_rows(lines, mark))
+
+
+def _num_regular_rows(lines: list[str], delimiter: str) -> int:
+    """Counts the rows with as many columns as the header, the header included.
+
+    Returns 0 if the header is a single column, or not CSV.
+    """
+    problems: list[tuple[int, str]] = []
+    records = parse_csv(enumerate(lines), problems, delimiter)
+    header = next((record for _, record in records if record), [])
+    if problems or len(header) < 2:
+        return 0
+    return 1 + sum(len(record) == len(header) for _, record in records)
 
 
 def parse_csv(
@@ -159,6 +174,8 @@ def with_header(
     records = iter(records)
     if not columns:
         columns = next((record for _, record in records if record), [])
+        if problems:  # The header is malformed, and this was the next line.
+            columns = []
     return Table("", _fields(records, columns, problems), tuple(columns))
 
 

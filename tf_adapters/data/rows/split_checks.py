@@ -109,8 +109,8 @@ def _warn_of_repeated(rows: Any, split: str, task: Task) -> None:
     if repeated:
         _LOGGER.warning(
             "Task `%s`: %d of %d %s rows have the same texts as a training "
-            "row, first %.200s. The metrics include them and are too high, "
-            "since training has seen them; remove them from one of the two.",
+            "row, first %.200s. The metrics include these rows and are too "
+            "high. Remove them from one of the two splits.",
             task.name,
             len(repeated),
             len(rows[split]),

@@ -53,6 +53,8 @@ def resolve_table(task: Task) -> Task:
     if task.kind.label != "class":
         return task
     labels = _class_names(counts["train"], task)
+    for split in counts:
+        _check_not_ids(counts[split], labels, task, split)
     return dataclasses.replace(task, labels=labels)
 
 
@@ -60,9 +62,11 @@ def _check(task: Task, split: str) -> Any:
     """Checks a file's rows, and returns a counter of its labels."""
     table = open_file(task.files[split])
     _check_columns(table, task, split)
-    counts = collections.Counter()
+    counts, quoted = collections.Counter(), []
     for number, fields in table.rows:
         for name in task.text_fields:
+            if not quoted and _is_quoted(fields.get(name)):
+                quoted.append(number)
             if fields.get(name) in (None, ""):
                 problem = f"field `{name}` has no text"
                 table.problems.append((number, problem))
@@ -73,7 +77,38 @@ def _check(task: Task, split: str) -> Any:
         counts[_hashable(label)] += 1
     table.raise_problems()
     table.raise_empty(counts)
+    if quoted and table.origin.lower().endswith(".tsv"):
+        _LOGGER.warning(
+            "%s, line %d, has a text in quotes, and quotes are part of the "
+            "text in a .tsv file. If a program has added them, save the table "
+            "as .csv.",
+            *(table.origin, quoted[0]),
+        )
     return counts
+
+
+def _is_quoted(text: Any) -> bool:
+    """Returns whether a text looks as if a program had quoted it for CSV."""
+    is_text = isinstance(text, str) and len(text) > 1
+    return is_text and text[0] == text[-1] == '"' and '""' in text[1:-1]
+
+
+def _check_not_ids(
+    counts: Any, labels: tuple[str, ...], task: Task, split: str
+) -> None:
+    """Raises a `DataError` if a table has ids in place of class names.
+
+    The user of a table does not know the order of its classes, which is that of
+    the alphabet.
+    """
+    texts = map(str, counts)
+    ids = [text for text in texts if text.isdecimal() and text not in labels]
+    if ids:
+        raise DataError(
+            f"{task.files[split]} has the label {shown(ids[0])}, but the "
+            f"classes of {task.files['train']} are {cut(', '.join(labels))}. "
+            "Write the names of the classes in both tables."
+        )
 
 
 def _hashable(label: Any) -> Any:

@@ -26,6 +26,14 @@ from tf_adapters.runs import training_run
 SETTINGS = {"method": {"name": "pfeiffer", "units": 8}, "train": {"epochs": 2}}
 
 
+@pytest.fixture(name="tmp_path")
+def _folder_of_its_own(tmp_path):
+    """Fusions would take the members in the folders of other tests."""
+    path = tmp_path / "studies" / "study"
+    path.mkdir(parents=True)
+    return path
+
+
 def _config(tasks=("demo_sentiment", "demo_entailment"), **layer):
     members = {"tasks": list(tasks), "settings": SETTINGS}
     return resolve.resolve_config(
@@ -40,8 +48,18 @@ def _config(tasks=("demo_sentiment", "demo_entailment"), **layer):
     )
 
 
+class Trainer(studies.FakeRunner):
+    """Leaves the adapter and the fingerprints of a trained run, too."""
+
+    def __call__(self, config_file, folder, log):
+        status = super().__call__(config_file, folder, log)
+        if status == 0:
+            studies.finish(resolve.load_config(config_file), folder)
+        return status
+
+
 def _train(config, folder, score=studies.score):
-    runner = studies.FakeRunner(score)
+    runner = Trainer(score)
     return fusion_members.train_members(config, folder, runner), runner.seen
 
 
@@ -163,6 +181,45 @@ def test_a_failing_member_is_named_and_the_rest_is_kept(tmp_path):
         _train(_config(), tmp_path, score)
     _, seen = _train(_config(), tmp_path)
     assert seen == ["demo_entailment"]
+
+
+def test_a_member_that_failed_is_not_tried_again_while_it_waits(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(fusion_members, "_SECONDS_TO_WAIT", 0)
+    runs = member_plan.plan_members(_config())
+    path = tmp_path / member_plan.digest(runs) / runs[0].id
+    path.mkdir(parents=True)
+    trainer, rounds = Trainer(lambda config: OSError("no memory")), []
+    with (path / "log.txt").open("a") as log:
+        assert local_runner._lock(log)
+
+        def wait(_):
+            rounds.append(1)
+            if len(rounds) == 3:
+                studies.finish(runs[0].config, path)
+                log.close()
+
+        monkeypatch.setattr(fusion_members.time, "sleep", wait)
+        with pytest.raises(ConfigError, match="`demo_entailment` was not"):
+            fusion_members.train_members(_config(), tmp_path, trainer)
+    assert trainer.seen == ["demo_entailment"]
+
+
+@pytest.mark.parametrize("kind", ["other data", "no adapter"])
+def test_a_finished_member_that_is_of_no_use_is_named(tmp_path, kind):
+    _train(_config(), tmp_path)
+    plan = member_plan.plan_members(_config())
+    path = tmp_path / member_plan.digest(plan) / "demo_entailment"
+    if kind == "no adapter":
+        (path / "adapter").rmdir()
+    else:
+        result = json.loads((path / "result.json").read_text())
+        result["data_fingerprint"]["train"] = "f00"
+        (path / "result.json").write_text(json.dumps(result))
+    with pytest.raises(ConfigError, match="Remove that folder") as error:
+        _train(_config(), tmp_path)
+    assert str(path) in str(error.value)
 
 
 def test_members_that_train_together_are_one_run(tmp_path):

@@ -12,6 +12,7 @@ from tests.fixtures import studies
 from tf_adapters.config import resolve
 from tf_adapters.launch import finished_runs
 from tf_adapters.launch import local_runner
+from tf_adapters.launch import planned_run
 from tf_adapters.launch import process_runner
 
 GRID = {"task": ["sst2"], "method": ["houlsby", "head_only"], "seed": [0, 1]}
@@ -231,6 +232,42 @@ def test_processes_get_the_flags_and_write_the_log(runs, tmp_path, program):
     log = (tmp_path / "study" / runs[0].id / "log.txt").read_text()
     assert f"{program} --config_file=" in log.split("\n")[0]
     assert log.split("\n")[1] == "threads None"
+
+
+def test_a_run_that_was_stopped_before_it_started_has_not_failed(
+    runs, tmp_path, program
+):
+    runner = process_runner.ProcessRunner(1, [program])
+    runner.stop()
+    local_runner.run_missing(runs[:1], tmp_path / "study", runner)
+    assert not (tmp_path / "study" / runs[0].id / "error.txt").exists()
+
+
+def _write_table(path, labels):
+    path.parent.mkdir(exist_ok=True)
+    rows = [f"text {i},{labels[i % 2]}" for i in range(20)]
+    path.write_text("\n".join(["text,label", *rows]))
+    return path
+
+
+def _run_of_table(path):
+    settings = {"task": "train", "method": "pfeiffer"}
+    config = resolve.resolve_config({**settings, "data": {"file": str(path)}})
+    return planned_run.Run(planned_run.run_id(config), {}, config, {})
+
+
+def test_a_run_of_another_table_with_the_same_name_is_not_taken(tmp_path):
+    ours = _run_of_table(_write_table(tmp_path / "imdb/train.csv", "ab"))
+    others = _run_of_table(_write_table(tmp_path / "yelp/train.csv", "ba"))
+    moved = _run_of_table(_write_table(tmp_path / "moved/train.csv", "ab"))
+    gone = _run_of_table(tmp_path / "gone/train.csv")
+    assert ours.id == others.id
+    path = tmp_path / "runs/imdb" / ours.id
+    studies.finish(ours.config, path)
+    for run, is_taken in ((ours, 1), (others, 0), (moved, 1), (gone, 1)):
+        found = finished_runs.find_run(run, tmp_path / "runs/study")
+        assert found == (path if is_taken else None)
+        assert local_runner.is_finished_otherwise(run, path) != is_taken
 
 
 def test_processes_share_the_cores(monkeypatch):

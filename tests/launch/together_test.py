@@ -260,6 +260,21 @@ def test_a_fusion_whose_member_failed_is_not_trained(tmp_path):
     assert errors == ["", "A member failed: not finite"]
 
 
+def test_a_member_that_was_trained_on_other_data_is_named(tmp_path):
+    runs, folder = _plan(tmp_path, **FUSION), tmp_path / "runs/demo"
+    member, _ = member_plan.plan_members(runs[0].config)
+    path = member_plan.digest(member_plan.plan_members(runs[0].config))
+    path = (folder / "members").absolute() / path / member.id
+    studies.finish(member.config, path)
+    result = json.loads((path / "result.json").read_text())
+    result["data_fingerprint"]["train"] = "f00"
+    (path / "result.json").write_text(json.dumps(result))
+    together.run_missing(runs, folder, trainer=FakeTrainer())
+    assert "Remove that folder" in finished_runs.read_error(runs[0], folder)
+    assert finished_runs.find_run(runs[1], folder)
+    assert not (path / "error.txt").exists()
+
+
 def test_a_finished_run_of_other_settings_is_not_overwritten(tmp_path, capsys):
     """For example, if the project and the paths in its settings moved."""
     runs, folder = _plan(tmp_path), tmp_path / "runs/demo"

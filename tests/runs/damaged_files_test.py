@@ -150,6 +150,19 @@ def test_a_run_does_not_go_on_with_a_damaged_log(tmp_path, line):
     assert log.read_bytes() == line
 
 
+def test_a_line_that_a_full_disk_cut_off_is_dropped(tmp_path):
+    config = resolve.resolve_config(whole_runs.SETTINGS)
+    run = run_folder.RunFolder(tmp_path, config, {})
+    run.log({"step": 1, "loss": 0.5})
+    run.save_checkpoint(1, {"w": np.ones(1)}, {})
+    run.close()
+    log = tmp_path / "metrics.jsonl"
+    before = log.read_text()
+    log.write_text(before + '{"step": 2, "lo')
+    run_folder.RunFolder(tmp_path, config, {}).close()
+    assert log.read_text() == before
+
+
 def test_a_loss_that_tensorboard_cannot_store_is_infinite_there(tmp_path):
     log = run_log.RunLog(tmp_path)
     log.append({"step": 1, "loss": 5e299})

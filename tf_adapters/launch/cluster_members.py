@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.launch import finished_runs
 from tf_adapters.launch import fusion_members
 from tf_adapters.launch import member_plan
 from tf_adapters.runs import run_folder_of_workers
@@ -77,8 +76,6 @@ def _finished(
     """
     own.mkdir(parents=True, exist_ok=True)
     found = fusion_members.find_trained(runs, folder)
-    for run in runs:
-        found[run.id] = found[run.id] or finished_runs.find_run(run, own)
     return {name: path and str(path) for name, path in found.items()}
 
 

@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.config import resolve
+from tf_adapters.config import task as config_task
 from tf_adapters.launch import planned_run
 from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import task_data
 
 if TYPE_CHECKING:
+    from tf_adapters.config.settings import Config
     from tf_adapters.launch.planned_run import Run
 
 
@@ -28,9 +32,46 @@ def find_run(run: Run, folder: Path) -> Path | None:
     folder = Path(folder)
     others = sorted(folder.parent.glob(f"*/{glob.escape(run.id)}"))
     for path in (folder / run.id, *others):
-        if (path / "result.json").exists() and is_of(run, path):
+        if is_finished(run, path):
             return path
     return None
+
+
+def is_finished(run: Run, path: Path) -> bool:
+    """Returns whether the folder `path` holds the finished run `run`.
+
+    A table can move, and other tables can have the same file name. So if the
+    finished run read a table with another path, its content decides.
+    """
+    if not ((path / "result.json").exists() and is_of(run, path)):
+        return False
+    saved: Any = earlier_runs.declared_config(path)
+    if _tables(saved) == _tables(run.config):
+        return True
+    try:
+        return saw_our_data(run, path)
+    except UserError:
+        return True  # The table is not on this machine.
+
+
+def _tables(config: Config) -> tuple[str | None, ...]:
+    data = config.data
+    return data.file, data.validation_file, data.test_file
+
+
+def saw_our_data(run: Run, path: Path) -> bool:
+    """Returns whether the finished run in `path` was trained on `run`'s data.
+
+    Raises:
+        UserError: If the data cannot be read.
+    """
+    found = {
+        name: task_data.load_task_data(own).fingerprints
+        for name, own in config_task.by_task(run.config).items()
+    }
+    ours = found if len(found) > 1 else next(iter(found.values()))
+    theirs = earlier_runs.read_result(path)
+    return theirs is not None and theirs.get("data_fingerprint") == ours
 
 
 def read_run_result(run: Run, folder: Path) -> Any:

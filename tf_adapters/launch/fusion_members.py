@@ -70,12 +70,26 @@ def train_members(
     missing = [run for run in runs if found[run.id] is None]
     if missing:
         print(stage(config, runs), flush=True)
-        folder = folder / member_plan.digest(runs)
-        _train_missing(missing, folder, runner, processes)
-    folders = [
-        found[run.id] or finished_runs.find_run(run, folder) for run in runs
-    ]
+        own = folder / member_plan.digest(runs)
+        _train_missing(missing, own, runner, processes)
+        found |= find_trained(missing, folder)
+        for run in missing:
+            if found[run.id] is None:
+                raise ConfigError(of_no_use(run, own / run.id))
+    folders = [found[run.id] for run in runs]
     return with_adapters(config, runs, folders)
+
+
+def of_no_use(run: Run, folder: Path) -> str:
+    """Returns a message about a finished member that `find_trained` rejects.
+
+    It has a result, so it is not trained again.
+    """
+    return (
+        f"{folder} holds a finished adapter of `{run.id}` that was trained on "
+        "other data, or whose weights are gone. Remove that folder, or give a "
+        "--model_dir in another folder."
+    )
 
 
 def check_members_data(config: Config) -> None:
@@ -166,7 +180,7 @@ def find_trained(runs: Sequence[Run], folder: Path) -> dict[Any, Any]:
                 path.parent
                 for path in (*own, *others)
                 if finished_runs.is_of(run, path.parent)
-                and _saw_our_data(run, path)
+                and _was_trained_on_our_data(run, path.parent)
                 and _has_adapters(run, path.parent)
             ),
             None,
@@ -174,21 +188,11 @@ def find_trained(runs: Sequence[Run], folder: Path) -> dict[Any, Any]:
     return found
 
 
-def _saw_our_data(run: Run, path: Path) -> bool:
-    """Returns whether a finished run was trained on the data of `run`.
-
-    `path` is the path of the finished run's `result.json`.
-    """
-    found = {
-        name: task_data.load_task_data(own).fingerprints
-        for name, own in config_task.by_task(run.config).items()
-    }
-    ours = found if len(found) > 1 else next(iter(found.values()))
-    theirs = earlier_runs.read_result(path.parent)
-    if theirs is None:
-        return False
+def _was_trained_on_our_data(run: Run, folder: Path) -> bool:
+    result = earlier_runs.read_result(folder) or {}
     # A merged adapter has its target's configuration but was not trained.
-    return "merged" not in theirs and theirs.get("data_fingerprint") == ours
+    is_merged = "merged" in result
+    return not is_merged and finished_runs.saw_our_data(run, folder)
 
 
 def _has_adapters(run: Run, folder: Path) -> bool:
@@ -213,11 +217,13 @@ def _adapter_runs(run: Run, folder: Path) -> list[Path]:
 def _train_missing(
     runs: Sequence[Run], folder: Path, runner: Any, processes: int
 ) -> None:
-    outcomes = local_runner.run_missing(runs, folder, runner, processes)
-    while any(outcome.is_elsewhere for outcome in outcomes):
-        # The fusion of another task needs this member too and is training it.
-        time.sleep(_SECONDS_TO_WAIT)
-        outcomes = local_runner.run_missing(runs, folder, runner, processes)
+    waiting: Any = runs
+    while waiting:
+        outcomes = local_runner.run_missing(waiting, folder, runner, processes)
+        # The fusion of another task needs these too and is training them.
+        waiting = [one.run for one in outcomes if one.is_elsewhere]
+        if waiting:
+            time.sleep(_SECONDS_TO_WAIT)
     for run in runs:
         if finished_runs.read_run_result(run, folder) is None:
             raise ConfigError(

@@ -164,9 +164,9 @@ def _run_one(run: "Run", folder: Path, runner: Any) -> "RunOutcome":
 
 
 def is_finished_otherwise(run: "Run", path: Path) -> bool:
-    """Returns whether `path` holds a finished run with other settings."""
+    """Returns whether `path` holds a finished run of other settings or data."""
     has_result = (path / "result.json").exists()
-    return has_result and not finished_runs.is_of(run, path)
+    return has_result and not finished_runs.is_finished(run, path)
 
 
 def _train(run: "Run", path: Path, runner: Any, log: Any) -> Any:

@@ -68,8 +68,8 @@ def identity(settings: Any) -> str:
     """Returns a string that is equal for configurations of the same run.
 
     Settings that locate the data or a TPU, or that say how a device computes,
-    are ignored. The content of the data
-    is compared elsewhere, by the fingerprint in the result.
+    are ignored. The content of a table is compared by
+    `finished_runs.is_finished`.
 
     Args:
         settings: Nested dict, from `resolve.to_dict` or a `config.yaml`.

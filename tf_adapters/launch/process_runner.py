@@ -100,7 +100,7 @@ class ProcessRunner:
         log.flush()
         with self._lock:
             if self._stopped:
-                return 1
+                return os.EX_TEMPFAIL
             process = subprocess.Popen(
                 command,
                 stdout=log,

@@ -99,7 +99,7 @@ class RayRunner:
         lock = folder / folder_lock.LOCK
         with self._lock:
             if self._stopped:
-                return 1
+                return os.EX_TEMPFAIL
             task = self._task.remote(
                 flags, self.environment, self.python_path, folder, lock
             )

@@ -42,6 +42,8 @@ class SearchJournal:
     ) -> None:
         self._optuna = optuna = import_optuna()
         own_files.remove_link(path)
+        # Of a process that was killed. This process holds the folder's lock.
+        own_files.remove_link(path.with_name(f"{path.name}.lock"))
         backend = optuna.storages.journal.JournalFileBackend(str(path))
         self._study = optuna.create_study(
             storage=optuna.storages.JournalStorage(backend),

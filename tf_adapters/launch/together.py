@@ -153,7 +153,9 @@ def _with_members(
             if found[member.id] is None:
                 path = members / member_plan.digest(plan) / member.id
                 found[member.id] = path
-                missing[path] = _Job(member, path, member.config)
+                is_there = finished_runs.is_finished(member, path)
+                error = is_there and fusion_members.of_no_use(member, path)
+                missing[path] = _Job(member, path, member.config, error or "")
         paths.append([found[member.id] for member in plan])
     if missing:
         print(f"Members of the fusions: {len(missing)} to train.", flush=True)
@@ -190,7 +192,9 @@ def _train(
     able = []
     for job in jobs:
         if job.error:
-            yield job, _noted(job, job.error), 0.0
+            has_result = (job.path / "result.json").exists()
+            error = job.error if has_result else _noted(job, job.error)
+            yield job, error, 0.0
         elif local_runner.is_finished_otherwise(job.run, job.path):
             yield job, local_runner.FINISHED_OTHERWISE, 0.0
         else:
@@ -276,8 +280,7 @@ def _prepare(job: _Job, locks: contextlib.ExitStack) -> str | None:
         return local_runner.ELSEWHERE
     except UserError as error:
         return str(error)
-    has_result = (job.path / "result.json").exists()
-    if has_result and finished_runs.is_of(job.run, job.path):
+    if finished_runs.is_finished(job.run, job.path):
         return ""
     left_files.remove_run(job.path)
     # Of a run with another executor.

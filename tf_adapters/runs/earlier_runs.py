@@ -197,7 +197,7 @@ def _check_may_train(
     run of `config` is already finished.
     """
     differences = _differences(folder, config)
-    if differences and _has_work(folder):
+    if differences and has_work(folder):
         raise ConfigError(
             f"{folder} holds a run of another configuration:\n"
             + "\n".join(differences)
@@ -212,7 +212,7 @@ def _check_may_train(
         )
 
 
-def _has_work(folder: Path) -> bool:
+def has_work(folder: Path) -> bool:
     """Returns whether a run folder has anything that is worth keeping.
 
     A run that failed before its first step, for example because of a wrong

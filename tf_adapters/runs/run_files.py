@@ -139,8 +139,13 @@ def _short(value: Any) -> str:
     return f"{value!r:.100}"
 
 
-def read_records(path: Path) -> list[Any]:
+def read_records(path: Path, count: int | None = None) -> list[Any]:
     """Returns the records in a `metrics.jsonl`: a list of dicts with a `step`.
+
+    Args:
+        path: Path of the file.
+        count: Number of lines to read. Later ones may be damaged. `None`
+            (default) for all.
 
     Raises:
         UserError: If the file cannot be read or is damaged. Names the line.
@@ -153,7 +158,7 @@ def read_records(path: Path) -> list[Any]:
         raise UserError(
             f"{path} is damaged: not UTF-8 at byte {error.start + 1}."
         ) from error
-    return [_record(path, *line) for line in enumerate(lines, 1)]
+    return [_record(path, *line) for line in enumerate(lines[:count], 1)]
 
 
 def _record(path: Path, number: int, line: str) -> Any:

@@ -216,6 +216,8 @@ class RunFolder:
             "frozen": self.frozen,
             "overwrites": self.overwrite and state.get("stopped", False),
         }
+        # The checkpoint counts on these lines.
+        self._log.sync()
         checkpoint = checkpoints.Checkpoint(step, tensors, state)
         checkpoints.save_checkpoint(self._checkpoints, checkpoint)
         remote_folder.copy_to_address(self.folder)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 import json
+import os
 from pathlib import Path
 import time
 from typing import Any
@@ -59,6 +60,12 @@ class RunLog:
         self.lines += 1
         self._write_events(record)
 
+    def sync(self) -> None:
+        """Writes the log to the disk, so that it survives a power failure."""
+        if self._path.exists():
+            with self._path.open("rb") as file:
+                os.fsync(file.fileno())
+
     def _write_events(self, record: dict[str, Any]) -> None:
         import tensorflow as tf
 
@@ -74,7 +81,7 @@ def _read(path: Path, kept: Any) -> list[Any]:
     Raises a `ConfigError` if the log is damaged or has fewer records.
     """
     try:
-        records = run_files.read_records(path)[:kept]
+        records = run_files.read_records(path, kept)
         if len(records) < kept:
             raise UserError(f"{path} has {len(records)} of {kept} records.")
     except UserError as error:

@@ -1,6 +1,7 @@
 """Tests the file with the results of finished runs."""
 
 import json
+import os
 import pathlib
 import shutil
 
@@ -83,6 +84,44 @@ def test_an_encoder_in_the_current_folder_has_a_relative_path(
         monkeypatch.chdir(tmp_path / place)
         shutil.rmtree(tmp_path / "runs")
         assert _run(path, file) == []
+
+
+def test_a_full_disk_leaves_no_part_of_a_row(tmp_path, monkeypatch):
+    path, file = studies.write(tmp_path), tmp_path / "demo.jsonl"
+    _run(path, file)
+    rows = file.read_text()
+    grid = {**studies.STUDY["grid"], "seed": [9]}
+    studies.write(tmp_path, grid=grid)
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda no, data: write(no, data[:95]))
+    with pytest.raises(OSError, match="No space left"):
+        _run(path, file)
+    assert file.read_text() == rows
+
+
+def test_a_run_without_work_gets_the_stored_result(tmp_path):
+    path, file = studies.write(tmp_path, grid=ONE_SEED), tmp_path / "demo.jsonl"
+    failed, started, *_ = _run(path, file)
+    shutil.rmtree(tmp_path / "runs")
+    (tmp_path / "runs/demo" / failed).mkdir(parents=True)
+    (tmp_path / "runs/demo" / failed / "error.txt").write_text("no memory")
+    (tmp_path / "runs/demo" / started).mkdir()
+    (tmp_path / "runs/demo" / started / "metrics.jsonl").write_text("{}\n")
+    assert _run(path, file) == [started]
+    assert not (tmp_path / "runs/demo" / failed / "error.txt").exists()
+
+
+def test_runs_of_a_table_are_not_stored(tmp_path, capsys):
+    """Its path says nothing about its content."""
+    base = {"data": {"file": str(tmp_path / "t.csv")}}
+    rows = "\n".join(f"text {i},{i % 2}" for i in range(20))
+    (tmp_path / "t.csv").write_text("text,label\n" + rows)
+    grid = {"task": ["t"], "method": ["houlsby"], "seed": [0]}
+    path = studies.write(tmp_path, base=base, grid=grid, where=None, small=None)
+    file = tmp_path / "demo.jsonl"
+    layer = {"data": {}, "train": {}}
+    assert len(_run(path, file, layer)) == 1 and not file.exists()
+    assert "`settings.data.file` is a path" in capsys.readouterr().out
 
 
 def test_a_result_that_json_cannot_hold_is_not_stored(tmp_path, capsys):

@@ -12,6 +12,7 @@ import pytest
 
 from tests.fixtures import studies
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.config import plugins
 from tf_adapters.launch import local_runner
 from tf_adapters.papers.studies import study as study_lib
 
@@ -239,6 +240,14 @@ def test_what_a_study_cannot_do(tmp_path, options, message):
     path = studies.write(tmp_path)
     with pytest.raises(ConfigError, match=message):
         _run(studies.options(path, **options))
+
+
+def test_the_command_that_is_shown_names_the_plugins(tmp_path, monkeypatch):
+    monkeypatch.setattr(plugins, "_LOADED", [tmp_path / "mine.py"])
+    path = studies.write(tmp_path)
+    _run(studies.options(path))
+    text = (tmp_path / "runs" / "demo" / "table.md").read_text()
+    assert f" --plugin={tmp_path / 'mine.py'}`" in text
 
 
 def test_results_of_other_data_are_named(tmp_path, capsys):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+import errno
 import json
 import os
 from pathlib import Path
@@ -23,6 +24,7 @@ from tf_adapters.config import resolve
 from tf_adapters.launch import finished_runs
 from tf_adapters.launch.planned_run import Run
 from tf_adapters.launch.planned_run import identity
+from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import run_files
 
 _KEYS = {"run", "settings", "result"}
@@ -55,8 +57,8 @@ class ResultsFile:
     def restore(self, runs: Iterable[Run], folder: Path) -> None:
         """Creates the folder of each planned run whose result is in the file.
 
-        A folder that exists is left as it is. A restored folder has
-        `config.yaml` and `result.json`, but no adapter and no predictions.
+        A folder with a run that has started is left as it is. A restored folder
+        has `config.yaml` and `result.json`, but no adapter and no predictions.
 
         Args:
             runs: The planned runs.
@@ -66,11 +68,12 @@ class ResultsFile:
             result = self._results.get(_identity(run))
             if (
                 result is None
-                or (folder / run.id).exists()
+                or earlier_runs.has_work(folder / run.id)
                 or finished_runs.find_run(run, folder)
             ):
                 continue
             path = own_files.make_folder(folder, run.id)
+            own_files.remove(path / "error.txt")
             resolve.save_config(run.config, path / "config.yaml")
             run_files.write_result(path / "result.json", result)
 
@@ -102,6 +105,8 @@ class ResultsFile:
         settings["encoder"] = _relative(settings["encoder"])
         row = {"run": run.id, "settings": settings, "result": result}
         paths = [name for name, text in _texts(row) if os.path.isabs(text)]
+        if run.config.data.file:
+            paths.append("settings.data.file")
         if paths:
             print(
                 f"{run.id} is not added to {self.path}: `{paths[0]}` is a path "
@@ -151,7 +156,13 @@ class ResultsFile:
             # An editor may have removed the last end of line.
             if file.tell() and not read_file(self.path).endswith(b"\n"):
                 line = "\n" + line
-            os.write(file.fileno(), (line + "\n").encode())
+            data, size = (line + "\n").encode(), file.tell()
+            # A full disk may take a part of the line without an error.
+            if os.write(file.fileno(), data) < len(data):
+                os.ftruncate(file.fileno(), size)
+                raise OSError(
+                    errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path)
+                )
 
 
 def _identity(run: Run) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.settings_text import load_setting
+from tf_adapters.config import plugins
 from tf_adapters.config import resolve
 from tf_adapters.launch import finished_runs
 from tf_adapters.launch import local_runner
@@ -285,6 +286,7 @@ def _command(study_name: Any, options: Any, flags: Any, found: Any) -> Any:
     for key, value in flags.items():
         value = value if isinstance(value, str) else json.dumps(value)
         command.append(f"--params_override={key}={value}")
+    command += plugins.plugin_flags()
     return shlex.join(command)
 
 

@@ -117,7 +117,7 @@ class Attack(Analysis):
             run = trained_run.load_run(folder)
             results = _attack(run, options, synonyms)
             facts = {
-                "run": run.folder.name,
+                "run": str(folder),
                 "method": run.label,
                 "pretraining_steps": run.config.pretrain.steps,
                 "rules": options.rules,

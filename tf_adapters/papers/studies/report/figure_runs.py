@@ -138,7 +138,6 @@ def _sources_of_rows(table: Any, one: Any, sources: Any) -> Any:
         return sources * len(table)
     if one.reads == "study_dir" or "run" not in table:
         return None
-    known = {source.folder.name: source for source in sources}
-    known |= {str(source.folder): source for source in sources}
+    known = {str(source.folder): source for source in sources}
     found = [known.get(run) for run in table.run]
     return None if None in found else found

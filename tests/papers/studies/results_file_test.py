@@ -22,10 +22,14 @@ ONE_SEED = {**studies.STUDY["grid"], "seed": [0]}
 
 def _run(path, file, layer=LAYER, **changes):
     """Runs the study; returns the ids of the runs that were trained."""
-    runner = studies.FakeRunner(studies.score)
+    runner = studies.FakeRunner(_score)
     options = studies.options(path, results_file=str(file), **changes)
     study_lib.run_studies(options, layer, runner)
     return runner.seen
+
+
+def _score(config):
+    return {**studies.score(config), "encoder": config.encoder}
 
 
 def _table(folder):
@@ -50,7 +54,7 @@ def test_a_row_has_the_settings_and_no_path_of_the_machine(tmp_path):
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     assert [row["run"] for row in rows] == ids
     assert rows[0]["result"] == studies.finished(
-        validation={"accuracy": pytest.approx(0.8)}
+        validation={"accuracy": pytest.approx(0.8)}, encoder="minilm"
     )
     assert rows[0]["settings"]["method"]["units"] == 8
     assert rows[0]["settings"]["train"]["batch_size"] == 16

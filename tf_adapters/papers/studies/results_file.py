@@ -103,6 +103,8 @@ class ResultsFile:
             return
         settings = json.loads(_identity(run))
         settings["encoder"] = _relative(settings["encoder"])
+        if "encoder" in result:
+            result = {**result, "encoder": _relative(result["encoder"])}
         row = {"run": run.id, "settings": settings, "result": result}
         paths = [name for name, text in _texts(row) if os.path.isabs(text)]
         if run.config.data.file:

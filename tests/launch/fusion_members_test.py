@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 import shutil
 
@@ -91,6 +92,14 @@ def test_trained_members_become_the_fusions_adapters(tmp_path):
     assert names == seen
     for folder in config.method.adapters:
         assert (Path(folder) / "result.json").exists()
+
+
+def test_members_are_found_in_a_folder_next_to_this_one(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    config, seen = _train(_config(), Path("../members"))
+    assert len(seen) == 2 and all(map(os.path.isdir, config.method.adapters))
+    assert _train(_config(), Path("../members"))[1] == []
 
 
 def test_another_target_shares_them_and_other_settings_do_not(tmp_path):

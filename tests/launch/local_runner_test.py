@@ -111,7 +111,7 @@ def test_a_result_of_another_configuration_is_neither_taken_nor_removed(
     assert finished_runs.read_run_result(runs[0], study_dir) is None
     seen, (outcome,) = _run_missing(runs[:1], study_dir)
     assert seen == [] and outcome.result is None
-    assert "finished run with other settings or paths" in outcome.error
+    assert "finished run with other settings, data or paths" in outcome.error
     assert (folder / "result.json").exists()
     # What never finished gives way.
     (folder / "result.json").unlink()
@@ -261,10 +261,17 @@ def test_a_run_of_another_table_with_the_same_name_is_not_taken(tmp_path):
     others = _run_of_table(_write_table(tmp_path / "yelp/train.csv", "ba"))
     moved = _run_of_table(_write_table(tmp_path / "moved/train.csv", "ab"))
     gone = _run_of_table(tmp_path / "gone/train.csv")
+    empty = _run_of_table(_write_table(tmp_path / "empty/train.csv", ["", "a"]))
     assert ours.id == others.id
     path = tmp_path / "runs/imdb" / ours.id
     studies.finish(ours.config, path)
-    for run, is_taken in ((ours, 1), (others, 0), (moved, 1), (gone, 1)):
+    for run, is_taken in (
+        (ours, 1),
+        (others, 0),
+        (moved, 1),
+        (gone, 1),
+        (empty, 0),
+    ):
         found = finished_runs.find_run(run, tmp_path / "runs/study")
         assert found == (path if is_taken else None)
         assert local_runner.is_finished_otherwise(run, path) != is_taken

@@ -137,7 +137,9 @@ def test_what_has_no_meaning_is_refused():
     with pytest.raises(UserError, match="A row needs two texts"):
         model.fit(TEXTS, SCORES, verbose=0)
     ranking = text_model(head="sentence_ranking")
-    with pytest.raises(UserError, match="takes no labels.*only rows with rel"):
+    with pytest.raises(
+        UserError, match="takes no labels.*only the related rows"
+    ):
         ranking.fit(PAIRS[:2], [1, 0], verbose=0)
     with pytest.raises(UserError, match="Row 0 .*must hold 2 texts"):
         model.predict([(*pair, "c") for pair in PAIRS[:1]], verbose=0)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import glob
+import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
@@ -17,6 +19,9 @@ from tf_adapters.runs import task_data
 if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
     from tf_adapters.launch.planned_run import Run
+
+# Fingerprints of the tables that this process has read.
+_KNOWN: dict[str, dict[str, str]] = {}
 
 
 def find_run(run: Run, folder: Path) -> Path | None:
@@ -46,12 +51,14 @@ def is_finished(run: Run, path: Path) -> bool:
     if not ((path / "result.json").exists() and is_of(run, path)):
         return False
     saved: Any = earlier_runs.declared_config(path)
-    if _tables(saved) == _tables(run.config):
-        return True
+    ours = _tables(run.config)
+    are_here = all(os.path.exists(path) for path in ours if path)
+    if _tables(saved) == ours or not are_here:
+        return True  # A report may be made without the tables.
     try:
         return saw_our_data(run, path)
     except UserError:
-        return True  # The table is not on this machine.
+        return False
 
 
 def _tables(config: Config) -> tuple[str | None, ...]:
@@ -66,12 +73,29 @@ def saw_our_data(run: Run, path: Path) -> bool:
         UserError: If the data cannot be read.
     """
     found = {
-        name: task_data.load_task_data(own).fingerprints
+        name: _fingerprints(own)
         for name, own in config_task.by_task(run.config).items()
     }
     ours = found if len(found) > 1 else next(iter(found.values()))
     theirs = earlier_runs.read_result(path)
     return theirs is not None and theirs.get("data_fingerprint") == ours
+
+
+def _fingerprints(config: Config) -> dict[str, str]:
+    """Returns the fingerprint of each split of a run's data.
+
+    Tables are read only once, although a study may ask for each of its runs.
+    """
+    if not config.data.file:
+        return task_data.load_task_data(config).fingerprints
+    stats = [os.stat(path) for path in _tables(config) if path]
+    settings = resolve.to_dict(config)
+    key = [config.task, settings["data"], config.seed]
+    key += [[one.st_mtime_ns, one.st_size] for one in stats]
+    text = json.dumps(key, sort_keys=True)
+    if text not in _KNOWN:
+        _KNOWN[text] = task_data.load_task_data(config).fingerprints
+    return _KNOWN[text]
 
 
 def read_run_result(run: Run, folder: Path) -> Any:

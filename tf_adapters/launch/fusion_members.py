@@ -75,7 +75,8 @@ def train_members(
         found |= find_trained(missing, folder)
         for run in missing:
             if found[run.id] is None:
-                raise ConfigError(of_no_use(run, own / run.id))
+                path = finished_runs.find_run(run, own) or own / run.id
+                raise ConfigError(of_no_use(run, path))
     folders = [found[run.id] for run in runs]
     return with_adapters(config, runs, folders)
 
@@ -175,6 +176,8 @@ def find_trained(runs: Sequence[Run], folder: Path) -> dict[Any, Any]:
         # Compare settings, not hashes: a new version's settings change hashes.
         member = f"*/{folder.name}/*/{run.id}/result.json"
         others += sorted(studies.glob(member))
+        # The paths above miss it if the folder is given as `../members`.
+        others += sorted(folder.glob(f"*/{run.id}/result.json"))
         found[run.id] = next(
             (
                 path.parent

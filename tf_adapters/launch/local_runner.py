@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 ELSEWHERE = "another process is working on it"
 FINISHED_OTHERWISE = (
-    "its folder holds a finished run with other settings or paths. Move the "
-    "project back to where it was, remove that folder, or give another "
-    "--model_dir"
+    "its folder holds a finished run with other settings, data or paths. "
+    "Remove that folder, give another --model_dir, or move the project back if "
+    "you have moved it"
 )
 # Exit statuses of a run that was stopped: by SIGTERM, with a checkpoint and
 # without, and by Ctrl-C.

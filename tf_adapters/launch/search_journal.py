@@ -42,7 +42,7 @@ class SearchJournal:
     ) -> None:
         self._optuna = optuna = import_optuna()
         own_files.remove_link(path)
-        # Of a process that was killed. This process holds the folder's lock.
+        # Left by a process that was killed. The folder's lock is ours.
         own_files.remove_link(path.with_name(f"{path.name}.lock"))
         backend = optuna.storages.journal.JournalFileBackend(str(path))
         self._study = optuna.create_study(

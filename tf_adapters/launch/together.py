@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
     from tf_adapters.launch.planned_run import Run
 
-# So many runs of MiniLM fit into 80 GB, even if all weights train.
+# This many runs of MiniLM fit into 80 GB, even if all weights train.
 AT_ONCE = 20
 
 
@@ -63,10 +63,10 @@ def run_missing(
 ) -> None:
     """Trains the runs of a study that are not finished, several at once.
 
-    Runs that differ only in `seed` and `train.learning_rate` form a group. If
-    the settings, data or memory do not allow to train a group, the others are
-    trained all the same. The members of fusions are trained first, in groups of
-    their own.
+    Runs that differ only in `seed` and `train.learning_rate` form a group. If a
+    group cannot be trained because of its settings, its data or the memory, the
+    others are still trained. The members of fusions are trained first, in
+    groups of their own.
 
     Args:
         runs: List of `Run`.
@@ -283,7 +283,7 @@ def _prepare(job: _Job, locks: contextlib.ExitStack) -> str | None:
     if finished_runs.is_finished(job.run, job.path):
         return ""
     left_files.remove_run(job.path)
-    # Of a run with another executor.
+    # Left by another executor.
     own_files.remove(job.path / "log.txt")
     return None
 

@@ -199,10 +199,10 @@ class TogetherTrainer:
     def _encoder(self, config: Config) -> _Encoder:
         key = (config.encoder, config.train.precision, config.quantize)
         jax_devices.make_devices(config)
-        if key not in self._encoders:
-            # The device may not have the memory for two encoders.
-            self._encoders = {key: _Encoder(*key)}
-        encoder = self._encoders[key]
+        encoder = self._encoders.setdefault(key, _Encoder(*key))
+        for other in self._encoders.values():
+            if other is not encoder:
+                other.free()
         compatibility.check_length(
             config.data.max_length, encoder.of(config.seed), config.encoder
         )
@@ -300,11 +300,15 @@ class _Encoder:
         self._encoder: Any = None
         self.tokenizer: Any = None
 
+    def free(self) -> None:
+        """Frees the weights: a device may lack the memory for two encoders."""
+        self._encoder = None
+
     def of(self, seed: int) -> Any:
         """Returns the `Encoder`, with random numbers as after its loading."""
         # Also removes Keras's global generator, which a run has to make.
         keras.utils.set_random_seed(seed)
-        if seed not in self._states:
+        if seed not in self._states or self._encoder is None:
             encoder, tokenizer = load_encoder(*self._arguments)
             if self._encoder is None:
                 self._encoder, self.tokenizer = encoder, tokenizer
@@ -334,7 +338,8 @@ def _models(
     first, *others = models.values()
     if any(other.head != first.head for other in others):
         raise ConfigError(
-            "--executor=jax trains only runs together that have equal heads. "
+            "--executor=jax can train runs together only if their heads are "
+            "equal. "
             "The heads of these runs depend on their training examples, which "
             "differ by seed. Leave --executor out."
         )
@@ -381,9 +386,9 @@ def _check_sizes(examples: list[dict[str, Examples]]) -> None:
     ]
     if any(own != sizes[0] for own in sizes):
         raise ConfigError(
-            "--executor=jax trains only runs together that have the same "
-            "number of examples. Here, each seed has other texts, and long "
-            "texts make several examples. Leave --executor out."
+            "--executor=jax can train runs together only if they have the same "
+            "number of examples. Here the seeds have different texts, and a "
+            "long text makes several examples. Leave --executor out."
         )
 
 

@@ -149,6 +149,22 @@ def test_ids_in_place_of_names_are_refused(tmp_path):
     assert table_checks.resolve_table(task).labels == ("Sports", "World")
 
 
+@pytest.mark.parametrize(
+    ("train", "test"),
+    [((1, 2), (3, 1)), (("x", "2023"), (7, "x")), (("true", "false"), (0, 1))],
+)
+def test_labels_that_cannot_be_confused_are_checked_with_the_rows(
+    tmp_path, train, test
+):
+    for name, labels in (("t", train), ("test", test)):
+        lines = [f"a {i},{labels[i % 2]}" for i in range(20)]
+        path = tmp_path / f"{name}.csv"
+        path.write_text("\n".join(["text,label", *lines]))
+    task = _task(tmp_path / "t.csv", test_file=str(path))
+    labels = table_checks.resolve_table(task).labels
+    assert labels == tuple(sorted(map(str, train)))
+
+
 def test_a_broken_byte_in_utf_8_is_not_taken_for_latin_1(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes("text,label\nfür,a\n".encode() + b"f\xfcr,b\n")

@@ -19,6 +19,7 @@ from tf_adapters.common.checks import did_you_mean
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
+from tf_adapters.data.rows.class_ids import is_number
 from tf_adapters.data.rows.files import open_file
 
 if TYPE_CHECKING:
@@ -99,8 +100,11 @@ def _check_not_ids(
     """Raises a `DataError` if a table has ids in place of class names.
 
     The user of a table does not know the order of its classes, which is that of
-    the alphabet.
+    the alphabet. If a class name is a number, no label is taken for an id.
     """
+    are_known = {label.lower() for label in labels} == {"false", "true"}
+    if are_known or any(map(is_number, labels)):
+        return
     texts = map(str, counts)
     ids = [text for text in texts if text.isdecimal() and text not in labels]
     if ids:

@@ -178,7 +178,7 @@ def _open_study(folder: Path, config: Config, fingerprint: Any) -> Any:
     content = [config.task, config.seed, config.search.space, fingerprint]
     name = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
     own_files.remove_link(folder / TRIALS)
-    # Of a process that was killed. This process holds the folder's lock.
+    # Left by a process that was killed. This process holds the folder's lock.
     own_files.remove_link(folder / f"{TRIALS}.lock")
     backend = optuna.storages.journal.JournalFileBackend(str(folder / TRIALS))
     study = optuna.create_study(

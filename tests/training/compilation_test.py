@@ -165,10 +165,7 @@ def test_a_shape_that_changes_is_refused_or_not_compiled():
 
 def _explained(function, compiles=True, **train):
     settings = toy_runs.config(**train).train
-    advice = device_errors.memory_advice(
-        *(settings.batch_size, settings.eval_batch_size),
-        *(settings.accumulation_steps, settings.remat, settings.precision),
-    )
+    advice = device_errors.memory_advice(settings)
     with (
         pytest.raises(ConfigError) as error,
         device_errors.explained(advice, settings.deterministic, compiles),

@@ -149,14 +149,7 @@ class TogetherTrainer:
         """
         # Frees the values of the group before, which refer to each other.
         gc.collect()
-        settings = configs[0].train
-        advice = device_errors.memory_advice(
-            settings.batch_size,
-            settings.eval_batch_size,
-            settings.accumulation_steps,
-            settings.remat,
-            settings.precision,
-        )
+        advice = device_errors.memory_advice(configs[0].train)
         with device_errors.explained(advice, None, False):
             return self._train(configs, folders, declared)
 

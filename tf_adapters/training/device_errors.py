@@ -1,12 +1,18 @@
 """Says in a sentence what to change if a device cannot compute a step."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 import contextlib
 import errno
 import os
 import re
+from typing import TYPE_CHECKING
 
 from tf_adapters.common.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tf_adapters.config.settings import TrainConfig
 
 _NO_MEMORY = re.compile("OOM|(?i:memory|exhausted)")
 _NOT_DETERMINISTIC = re.compile("determinis", re.IGNORECASE)
@@ -61,23 +67,14 @@ def explained(
         raise ConfigError(sentence) from error
 
 
-def memory_advice(
-    batch_size: int,
-    eval_batch_size: int,
-    accumulation_steps: int,
-    remat: bool,
-    precision: str,
-) -> str:
-    """Says which settings to change if a device has no memory left.
-
-    The arguments are the current values of the settings in `TrainConfig`.
-    """
+def memory_advice(settings: TrainConfig) -> str:
+    """Says which settings to change if a device has no memory left."""
     return (
-        f"Lower --batch_size (now {batch_size}; in evaluation, "
-        f"train.eval_batch_size, now {eval_batch_size}), raise "
-        f"train.accumulation_steps (now {accumulation_steps}), or set "
-        f"train.remat=true (now {str(remat).lower()}) or "
-        f"--precision=mixed_bfloat16 (now {precision})."
+        f"Lower --batch_size (now {settings.batch_size}; in evaluation, "
+        f"train.eval_batch_size, now {settings.eval_batch_size}), raise "
+        f"train.accumulation_steps (now {settings.accumulation_steps}), or set "
+        f"train.remat=true (now {str(settings.remat).lower()}) or "
+        f"--precision=mixed_bfloat16 (now {settings.precision})."
     )
 
 

@@ -77,13 +77,7 @@ class JaxTrainer:
         self.programs: set[tuple[Any, ...]] = set()
         self._answers = functools.partial(model, training=False)
         self._forward = JaxForward(model, self.programs)
-        advice = device_errors.memory_advice(
-            settings.batch_size,
-            settings.eval_batch_size,
-            settings.accumulation_steps,
-            settings.remat,
-            settings.precision,
-        )
+        advice = device_errors.memory_advice(settings)
         self._explained = functools.partial(
             device_errors.explained, advice, None, False
         )

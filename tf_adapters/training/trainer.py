@@ -98,13 +98,7 @@ class Trainer:
             self.half_kernels,
         )
         self._iterators = graphs.Iterators()
-        self._memory_advice = device_errors.memory_advice(
-            settings.batch_size,
-            settings.eval_batch_size,
-            settings.accumulation_steps,
-            settings.remat,
-            settings.precision,
-        )
+        self._memory_advice = device_errors.memory_advice(settings)
 
     def evaluate(self, examples: Examples) -> dict[str, float]:
         """Returns a dict of the metrics on all of `examples`."""

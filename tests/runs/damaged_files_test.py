@@ -127,6 +127,16 @@ def test_a_damaged_result_is_overwritten(tmp_path):
     assert not (tmp_path / "result.json").exists()
 
 
+def _stopped(folder):
+    """Leaves a run with a line of log and a checkpoint; returns its config."""
+    config = resolve.resolve_config(whole_runs.SETTINGS)
+    run = run_folder.RunFolder(folder, config, {})
+    run.log({"step": 1, "loss": 0.5})
+    run.save_checkpoint(1, {"w": np.ones(1)}, {})
+    run.close()
+    return config
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -137,11 +147,7 @@ def test_a_damaged_result_is_overwritten(tmp_path):
     ],
 )
 def test_a_run_does_not_go_on_with_a_damaged_log(tmp_path, line):
-    config = resolve.resolve_config(whole_runs.SETTINGS)
-    run = run_folder.RunFolder(tmp_path, config, {})
-    run.log({"step": 1, "loss": 0.5})
-    run.save_checkpoint(1, {"w": np.ones(1)}, {})
-    run.close()
+    config = _stopped(tmp_path)
     log = tmp_path / "metrics.jsonl"
     log.write_bytes(line)
     with pytest.raises(UserError, match=r"metrics\.jsonl.*overwrite") as info:
@@ -151,11 +157,7 @@ def test_a_run_does_not_go_on_with_a_damaged_log(tmp_path, line):
 
 
 def test_a_line_that_a_full_disk_cut_off_is_dropped(tmp_path):
-    config = resolve.resolve_config(whole_runs.SETTINGS)
-    run = run_folder.RunFolder(tmp_path, config, {})
-    run.log({"step": 1, "loss": 0.5})
-    run.save_checkpoint(1, {"w": np.ones(1)}, {})
-    run.close()
+    config = _stopped(tmp_path)
     log = tmp_path / "metrics.jsonl"
     before = log.read_text()
     log.write_text(before + '{"step": 2, "lo')

@@ -99,8 +99,8 @@ def _check_not_ids(
 ) -> None:
     """Raises a `DataError` if a table has ids in place of class names.
 
-    The user of a table does not know the order of its classes, which is that of
-    the alphabet. If a class name is a number, no label is taken for an id.
+    Classes of a table are sorted by the alphabet, but its user does not see the
+    order. If a class name is a number, no label is taken for an id.
     """
     are_known = {label.lower() for label in labels} == {"false", "true"}
     if are_known or any(map(is_number, labels)):

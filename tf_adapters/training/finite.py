@@ -76,20 +76,25 @@ def _bad_norms(names: list[str], norms: np.ndarray) -> str:
 
 
 def check_weights(
-    trainer: "TrainerProtocol", weights: list[np.ndarray], step: int, epoch: int
+    names: list[str],
+    weights: list[np.ndarray],
+    step: int,
+    epoch: int,
+    seed: int,
 ) -> None:
     """Raises a `NonFiniteError` that names the first bad weight, if any.
 
     Args:
-        trainer: See `TrainerProtocol`.
-        weights: List with an array for each of the trainer's variables.
-        step: Number of steps done, for the message.
+        names: Names of the trained variables.
+        weights: List with an array for each of these variables.
+        step: Number of steps done. This and the next two are for the message.
         epoch: Number of the epoch.
+        seed: Seed of the run.
     """
-    for name, weight in zip(trainer.names, weights, strict=False):
+    for name, weight in zip(names, weights, strict=True):
         if not np.isfinite(weight).all():
             raise NonFiniteError(
                 f"Weight `{name}` after step {step} is not finite, though "
                 "losses and gradients until then were. "
-                f"{_ADVICE}(epoch {epoch}, seed {trainer.seed})."
+                f"{_ADVICE}(epoch {epoch}, seed {seed})."
             )

@@ -135,7 +135,9 @@ class Progress:
             NonFiniteError: If a weight is not finite. The message names it.
         """
         weights = read_values(trainer.variables)
-        finite.check_weights(trainer, weights, self.step, self.epoch)
+        finite.check_weights(
+            trainer.names, weights, self.step, self.epoch, trainer.seed
+        )
         return weights
 
     def write(

@@ -474,7 +474,7 @@ def test_a_pattern_of_peft_may_be_a_full_name(tmp_path):
 
 
 def test_what_a_file_of_peft_does_not_say_is_its_default():
-    scales = peft_lora._scales({}, "x", {0: "bert.pooler"})
+    scales = peft_lora._scales({}, "x", {0: ("bert.pooler",)})
     assert scales == {0: (8, 8)}
 
 

@@ -68,6 +68,10 @@ def replace(folder: Path, new: Path) -> None:
 
 
 def _moved_aside(folder: Path) -> Path:
+    # The path `.` has no name, but its absolute path does.
+    folder = folder.absolute()
+    if not folder.name:
+        return folder
     return folder.with_name(f".{folder.name}.replaced")
 
 

@@ -24,11 +24,23 @@ def with_relative_paths(config: dict[str, Any], folder: Path) -> dict[str, Any]:
         path = Path(entry[key])
         if not (path.is_absolute() and os.path.isdir(path)):
             return entry
-        return {**entry, "relative": os.path.relpath(path, folder)}
+        relative = relative_path(path, folder)
+        return {**entry, "relative": relative} if relative else entry
 
     members = [located(entry, "folder") for entry in config["members"]]
     encoder = located(config["encoder"], "name")
     return {**config, "encoder": encoder, "members": members}
+
+
+def relative_path(path: Path, folder: Path) -> str | None:
+    """Returns a path relative to `folder`, or `None` if there is none.
+
+    On Windows, a path on another drive has none.
+    """
+    try:
+        return os.path.relpath(path, folder)
+    except ValueError:
+        return None
 
 
 def resolve_paths(config: dict[str, Any], folder: Path) -> None:

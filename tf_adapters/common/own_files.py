@@ -14,6 +14,9 @@ from typing import TextIO
 
 from tf_adapters.common.errors import UserError
 
+# Windows does not have this flag.
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+
 
 def remove(path: str | Path) -> None:
     """Removes a file, a link or a folder, if it exists.
@@ -37,14 +40,14 @@ def remove_link(path: str | Path) -> None:
 def create(path: str | Path) -> BinaryIO:
     """Opens a new binary file for writing; removes an existing file first."""
     Path(path).unlink(missing_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINKS
     return os.fdopen(os.open(path, flags, 0o666), "wb")
 
 
 def open_to_append(path: str | Path) -> TextIO:
     """Opens a text file for appending, and creates it if it is missing."""
     remove_link(path)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NO_LINKS
     return os.fdopen(os.open(path, flags, 0o666), "a", encoding="utf-8")
 
 

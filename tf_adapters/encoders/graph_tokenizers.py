@@ -43,6 +43,10 @@ def word_piece_class(is_mpnet: bool) -> type[WordPieceTokenizer]:
     return MPNetTokenizer if is_mpnet else WordPieceTokenizer
 
 
+# Types of model, normalizer and pre-tokenizer.
+_MODERN_BERT = ("BPE", "NFC", "ByteLevel")
+
+
 def of_content(
     content: dict[str, Any], cls_token: str | None
 ) -> keras_hub.tokenizers.Tokenizer | None:
@@ -59,6 +63,8 @@ def of_content(
     model, before = content["model"], content.get("pre_tokenizer") or {}
     cleaning = content.get("normalizer") or {}
     kind = (model.get("type"), cleaning.get("type"), before.get("type"))
+    if kind != _MODERN_BERT and _has_own_tokens(content):
+        return None
     if kind == ("WordPiece", "BertNormalizer", "BertPreTokenizer"):
         return word_piece_class(cls_token == "<s>")(
             _tokens_by_id(content),
@@ -71,7 +77,7 @@ def of_content(
     if kind == ("BPE", None, "ByteLevel"):
         return byte_pair(*_pairs(content), before["add_prefix_space"])
     is_modernbert = cls_token == "[CLS]"
-    if kind == ("BPE", "NFC", "ByteLevel") and is_modernbert:
+    if kind == _MODERN_BERT and is_modernbert:
         # Imported here, because loading also works without TensorFlow.
         from tf_adapters.encoders import modernbert_tokenizer
 
@@ -81,6 +87,15 @@ def of_content(
             add_prefix_space=before["add_prefix_space"],
         )
     return None
+
+
+def _has_own_tokens(content: dict[str, Any]) -> bool:
+    """Returns whether tokens were added that are not split like other texts."""
+    known = content["model"].get("vocab") or {}
+    return any(
+        not token["special"] and token["content"] not in known
+        for token in content.get("added_tokens") or []
+    )
 
 
 def _pairs(content: dict[str, Any]) -> tuple[dict[str, int], list[str]]:

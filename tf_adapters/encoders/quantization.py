@@ -77,14 +77,16 @@ def quantize_backbone(backbone: keras_hub.models.Backbone, mode: str) -> None:
     # Keras collects garbage after each layer, which is faster if existing
     # objects are frozen.
     gc.freeze()
-    backbone.quantize(
-        mode,
-        config=_CONFIGS[mode],
-        filters=lambda layer: isinstance(layer, _KINDS),
-        # Allow KerasHub's embedding layer, a subclass without code of its own.
-        type_check=False,
-    )
-    gc.unfreeze()
+    try:
+        backbone.quantize(
+            mode,
+            config=_CONFIGS[mode],
+            filters=lambda layer: isinstance(layer, _KINDS),
+            # Allow KerasHub's embedding layer, a subclass without own code.
+            type_check=False,
+        )
+    finally:
+        gc.unfreeze()
     loaded.quantization = mode
 
 

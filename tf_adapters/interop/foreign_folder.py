@@ -239,6 +239,11 @@ model.{load}("path/of/this/folder", {options})"""
                 f" The encoder is the one that tf_adapters calls `{encoder}`; "
                 "give its weights as a Hugging Face folder, or their id."
             )
+        if (config["head"] or {}).get("name") == "choice":
+            about += (
+                " The head is for questions with 2 choices. For another "
+                'number, set `model.heads["..."].config["num_choices"]`.'
+            )
     return f"""{head}# {name}: an adapter for `{encoder}`
 
 Trained with tf_adapters.

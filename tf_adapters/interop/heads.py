@@ -111,6 +111,12 @@ def form_of(config: dict[str, Any]) -> HeadForm:
             "This head pools the windows of a long text, which this format "
             "cannot store. Save the adapter without it: --with_head=false."
         )
+    if config.get("threshold", 0.5) != 0.5:
+        raise AdapterError(
+            f"This format cannot store the head's threshold, "
+            f"{config['threshold']}. Save the adapter without its head "
+            "(--with_head=false), or set the threshold to 0.5 first."
+        )
     reads = config.get("reads", "first_token")
     return HeadForm(kind, reads, config.get("hidden_layer", "none"), ())
 

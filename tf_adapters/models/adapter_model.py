@@ -260,7 +260,7 @@ def adapt(
         >>> tuple(model(features).shape)
         (2, 2)
     """
-    if isinstance(method, methods.Method) and method.adapters:
+    if isinstance(method, methods.Fusion):
         raise UserError(
             "A fusion needs trained adapters. Use `tf_adapters.fuse(encoder, "
             "method, head)`, which loads them."

@@ -82,8 +82,13 @@ def compose(
     )
     load_below(model, below)
     if takes_head:
-        for variable in model.head_layer.weights:
-            variable.assign(last.tensors[variable.path])
+        of_head = {
+            name: tensor
+            for name, tensor in last.tensors.items()
+            if name.startswith("head/")
+        }
+        variables = {v.path: v for v in model.head_layer.weights}
+        adapter_folder.assign_tensors(variables, of_head, last.source)
     return model
 
 

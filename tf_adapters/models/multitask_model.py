@@ -2,12 +2,14 @@
 
 import dataclasses
 import os
+from pathlib import Path
 from typing import Any
 from typing import cast
 
 import keras
 
 from tf_adapters import methods
+from tf_adapters.common import moved_folders
 from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.models import adapter_writing
 from tf_adapters.models import saving
@@ -125,7 +127,7 @@ class MultiTaskModel:
         if encoder is not None:
             name, fingerprint = encoder
             # A relative path stays valid if both folders move together.
-            name = os.path.relpath(name, folder)
+            name = moved_folders.relative_path(Path(name), Path(folder)) or name
             config["encoder"].update(name=name, fingerprint=fingerprint)
         own = self.own_variables(task)
         tensors = {path: variable.numpy() for path, variable in own.items()}

@@ -181,9 +181,16 @@ def load_adapter(
     """
     read = adapter_reading.read_adapter(folder, encoder, with_head)
     config, method = read.config, read.method
-    members = recorded_members.members_from_config(
-        config.get("members", []), adapters, encoder
-    )
+    if method.adapters and below is not None:
+        raise AdapterError(
+            "A fusion cannot be stacked on other adapters. Load it without "
+            "`below`."
+        )
+    recorded = config.get("members", [])
+    if below is not None:
+        # `below` replaces the members, so their folders need not exist.
+        recorded = []
+    members = recorded_members.members_from_config(recorded, adapters, encoder)
     tree = composed_model.restore(
         config, members, below, encoder, read.stored.source
     )

@@ -176,8 +176,10 @@ def read_member(
     """
     read = adapter_reading.read_adapter(folder, encoder, with_head)
     folder = read.stored.path.absolute()
+    address = read.stored.address
+    name = Path(hub_address.name_of(address)).name if address else None
     return Member(
-        name=_run_folder(folder).name,
+        name=name or _run_folder(folder).name,
         folder=folder,
         method=read.method,
         head=read.head,
@@ -185,7 +187,7 @@ def read_member(
         fingerprint=adapter_folder.checksum(read.weights_file),
         left_out=tuple(read.config.get("left_out", ())),
         is_stacked=bool(read.config.get("below")),
-        address=read.stored.address,
+        address=address,
     )
 
 

@@ -173,6 +173,12 @@ class Task:
                 f"Task `{self.name}` cannot read its label from one of its "
                 f"text fields. Received: label_field={shown(self.label_field)}"
             )
+        if "label" in fields:
+            raise UserError(
+                f"Task `{self.name}`: no text field can be called `label`, "
+                "because rows keep their label under this name. Rename the "
+                "column."
+            )
         missing = {"train", "validation"} - set(self.splits)
         if missing:
             raise UserError(
@@ -205,6 +211,12 @@ class Task:
                 f"{sorted(known)}, which suit {self.head}. Received: "
                 f"metrics={cut(self.metrics)}."
                 + "".join(did_you_mean(name, known) for name in unknown)
+            )
+        if self.metrics[0] == "loss":
+            raise UserError(
+                f"Task `{self.name}` selects weights by its first metric, of "
+                "which more is better. Put `log_likelihood`, the negative of "
+                "`loss`, first."
             )
         if "f1" in self.metrics and len(self.labels) != 2:
             raise UserError(

@@ -31,9 +31,15 @@ def as_method(method: methods.Method | str) -> methods.Method:
 
     A `Method` is returned unchanged.
     """
-    if not isinstance(method, str):
-        return method
-    return methods.from_config(presets.complete({"name": method}))
+    if isinstance(method, str):
+        method = methods.from_config(presets.complete({"name": method}))
+    if isinstance(method, methods.Fusion):
+        raise UserError(
+            "A fusion needs trained adapters. Make its model with "
+            "`tf_adapters.fuse`, or train it with `tf-adapters train "
+            "--method=fusion --adapters=...`."
+        )
+    return method
 
 
 def as_head(
@@ -93,7 +99,7 @@ def as_source(
     if isinstance(adapter, str) and adapter in presets.preset_names():
         return as_method(adapter)
     if isinstance(adapter, methods.Method):
-        return adapter
+        return as_method(adapter)
     return stored_adapter.find_stored(adapter)
 
 

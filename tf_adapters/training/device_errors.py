@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import UserError
 
 if TYPE_CHECKING:
     from tf_adapters.config.settings import TrainConfig
@@ -18,7 +19,7 @@ _NO_MEMORY = re.compile("OOM|(?i:memory|exhausted)")
 _NOT_DETERMINISTIC = re.compile("determinis", re.IGNORECASE)
 # Parts of TensorFlow's messages about graphs that XLA refuses.
 _NOT_COMPILED = re.compile(
-    "XLA|tf2xla|compile-time constant|unsupported operations", re.IGNORECASE
+    r"\bXLA|tf2xla|compile-time constant|[uU]nsupported operations"
 )
 # Names of TensorFlow's and PyTorch's classes of errors; to import the classes
 # would take seconds.
@@ -56,7 +57,7 @@ def explained(
     try:
         yield
     except Exception as error:  # Each backend has its own classes of errors.
-        if not isinstance(error, ConfigError) and _is_out_of_memory(error):
+        if not isinstance(error, UserError) and _is_out_of_memory(error):
             raise DeviceMemoryError(
                 "The memory of the device does not suffice: "
                 f"{_line_about(_NO_MEMORY, error)} {memory_advice}"
@@ -85,7 +86,7 @@ def _sentence(
 
     See `explained` for the arguments.
     """
-    if isinstance(error, ConfigError) or not _is_of_backend(error):
+    if isinstance(error, UserError) or not _is_of_backend(error):
         return None
     if deterministic and _NOT_DETERMINISTIC.search(str(error)):
         return (

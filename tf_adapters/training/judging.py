@@ -35,7 +35,9 @@ def judge(
     values, compared = head.judge(
         metric_names, outputs, examples.targets, examples.source
     )
-    # For masked language modeling, the loss is one of the metrics.
     if evaluate_loss and examples.targets is not None:
         values["loss"] = mean_loss(head, outputs, examples)
+    elif evaluate_loss and "log_likelihood" in values:
+        # Masked language modeling draws its own targets.
+        values["loss"] = -values["log_likelihood"]
     return values, compared

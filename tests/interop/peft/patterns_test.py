@@ -53,14 +53,14 @@ def test_a_pattern_of_an_end_names_what_it_does_in_python(pattern):
     config = {"rank_pattern": {pattern: 3}}
     rank_of = peft_patterns.override(config, "rank_pattern", 8, "x")
     expected = [3 if whole.match(name) else 8 for name in NAMES]
-    assert [rank_of(name) for name in NAMES] == expected
+    assert [rank_of([name]) for name in NAMES] == expected
 
 
 def test_the_first_pattern_that_names_a_module_counts():
     ranks = {"key": 1, "query": 2, r"self\.query": 3}
     config = {"rank_pattern": ranks}
     rank_of = peft_patterns.override(config, "rank_pattern", 8, "x")
-    assert [rank_of(name) for name in NAMES[1:3]] == [2, 8]
+    assert [rank_of([name]) for name in NAMES[1:3]] == [2, 8]
 
 
 @pytest.mark.parametrize(
@@ -151,4 +151,4 @@ def test_a_pattern_for_each_module_of_a_large_encoder_is_read():
     }
     config = {"rank_pattern": ranks}
     rank_of = peft_patterns.override(config, "rank_pattern", 99, "x")
-    assert [rank_of(name) for name in ranks] == list(ranks.values())
+    assert [rank_of([name]) for name in ranks] == list(ranks.values())

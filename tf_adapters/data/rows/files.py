@@ -100,7 +100,9 @@ def open_file(path: Any, text_field: str | None = None) -> Table:
     return table
 
 
-def open_stream(file: Any, origin: str, text_field: str | None = None) -> Table:
+def open_stream(
+    file: Any, origin: str, text_field: str | None = None, alias: str = ""
+) -> Table:
     """Opens a stream, such as a pipe, of JSON lines or of lines of text.
 
     Args:
@@ -109,6 +111,7 @@ def open_stream(file: Any, origin: str, text_field: str | None = None) -> Table:
         text_field: Name of the field for lines of text. If the first line is a
             JSON object with this field, lines are JSON instead. `None`
             (default) for JSON lines.
+        alias: Another name of this field in JSON objects. Defaults to none.
 
     Returns:
         A `Table`. Its `problems` are complete after all rows have been read.
@@ -118,7 +121,7 @@ def open_stream(file: Any, origin: str, text_field: str | None = None) -> Table:
     lines = _without_empty_end(_decoded(lines, problems, "utf-8"))
     first = next(lines, None)
     lines = iter(()) if first is None else itertools.chain([first], lines)
-    is_text = text_field and not _is_object_with(text_field, first)
+    is_text = text_field and not _is_object_with({text_field, alias}, first)
     if is_text:
         rows = ((number, {text_field: line}) for number, line in lines)
     else:
@@ -126,9 +129,11 @@ def open_stream(file: Any, origin: str, text_field: str | None = None) -> Table:
     return Table(origin, rows, problems=problems)
 
 
-def _is_object_with(field: str, numbered_line: Any) -> bool:
+def _is_object_with(names: set[str], numbered_line: Any) -> bool:
+    """Returns whether a line is a JSON object with one of the names."""
     try:
-        return field in parse_json(numbered_line[1])
+        row = parse_json(numbered_line[1])
+        return isinstance(row, dict) and not names.isdisjoint(row)
     except (TypeError, ValueError):  # No line, a number, or not JSON.
         return False
 

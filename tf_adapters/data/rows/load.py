@@ -113,8 +113,10 @@ def load_stream(task: Task, file: Any, origin: str) -> list[dict[Any, Any]]:
     Raises:
         DataError: If rows are malformed, or there are none.
     """
-    fields = task.text_fields
-    table = open_stream(file, origin, fields[0] if len(fields) == 1 else None)
+    field, *others = task.text_fields
+    table = open_stream(
+        file, origin, None if others else field, task.aliases.get(field, "")
+    )
     return typed_rows(table, task, "ignored")
 
 

@@ -66,8 +66,10 @@ class Tokenization:
                 "in a graph. Expected: a KerasHub tokenizer; "
                 "`tokenizer.in_graph()` gives one where its vocabulary allows."
             )
-        rows = self.tokenizer([text.decode() for text in texts.numpy()])
+        strings = [text.decode() for text in texts.numpy()]
+        # Tokenizers of transformers do not take an empty list.
+        rows = self.tokenizer(strings) if strings else []
         return tf.RaggedTensor.from_row_lengths(
-            np.concatenate([np.asarray(row, np.int32) for row in rows]),
+            np.concatenate([[], *rows]).astype(np.int32),
             [len(row) for row in rows],
         )

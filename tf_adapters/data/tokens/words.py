@@ -51,7 +51,12 @@ def unknown_id(tokenizer: Any) -> Any:
     """Returns the id of the unknown token of a tokenizer."""
     if hasattr(tokenizer, "unk_token_id"):
         return tokenizer.unk_token_id
-    return tokenizer.token_to_id(getattr(tokenizer, "oov_token", "<unk>"))
+    vocabulary = getattr(tokenizer, "vocabulary", None)
+    if not isinstance(vocabulary, dict):
+        return tokenizer.token_to_id(getattr(tokenizer, "oov_token", "<unk>"))
+    # Byte-level BPE. ModernBERT's token is `[UNK]`.
+    names = [name for name in ("<unk>", "[UNK]") if name in vocabulary]
+    return vocabulary[names[0]] if names else tokenizer.pad_token_id
 
 
 def windows(lengths: Any, room: Any) -> Iterator[Any]:

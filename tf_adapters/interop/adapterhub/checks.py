@@ -11,7 +11,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.interop.formats import SETUP_FILE
 
-_LONGEST_NAME = 255
+LONGEST_NAME = 255
 
 
 def check_embeddings(
@@ -66,7 +66,7 @@ def folder_within(folder: Path, name: Any, what: str) -> Path:
         raise AdapterError(
             f"{Path(folder) / SETUP_FILE} names the {what} {ascii(name)[:100]}."
             f" Expected the name of a folder in {folder}, without dots, commas "
-            f"and slashes, of at most {_LONGEST_NAME} bytes. Copy the set-up "
+            f"and slashes, of at most {LONGEST_NAME} bytes. Copy the set-up "
             "again, or load its adapters one by one."
         )
     return check_no_link(Path(folder) / name)
@@ -86,11 +86,11 @@ def folder_of_fusion(folder: Path, members: list[str]) -> Path:
             folder is a link.
     """
     name = ",".join(members)
-    if len(name.encode()) > _LONGEST_NAME:
+    if len(name.encode()) > LONGEST_NAME:
         raise AdapterError(
             f"{folder / SETUP_FILE} is a fusion of {len(members)} adapters, "
             f"{cut(members)}. Their folder would be named after all of them, "
-            f"and a name may have at most {_LONGEST_NAME} bytes. Copy the "
+            f"and a name may have at most {LONGEST_NAME} bytes. Copy the "
             "set-up again."
         )
     return check_no_link(folder / name)
@@ -112,5 +112,5 @@ def _is_name(name: object) -> bool:
         isinstance(name, str)
         and re.fullmatch(r"[^.,/\\\0]+", name) is not None
         # A half of a surrogate pair has no bytes of its own.
-        and len(name.encode(errors="surrogatepass")) <= _LONGEST_NAME
+        and len(name.encode(errors="surrogatepass")) <= LONGEST_NAME
     )

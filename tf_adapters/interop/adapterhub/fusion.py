@@ -5,6 +5,7 @@ A setup is a folder with a fusion and its members.
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
@@ -189,15 +190,34 @@ def _fusion_tensors(
 ) -> dict[str, np.ndarray]:
     names = _fusion_names(method, place)
     tensors = adapterhub_folder.normalized(tensors, place.architecture)
-    biases = _biases_of_keys(names)
+    unused = _unused_tensors(method, names, place)
     # AdapterHub also writes fusions whose names begin with this name.
     tensors = {
         key: value
         for key, value in tensors.items()
         if f".adapter_fusion_layer.{place.adapter}." in key
-        and key not in biases
+        and key not in unused
     }
     return tensor_names.to_ours(names, tensors, path)
+
+
+def _unused_tensors(
+    method: methods.Fusion, names: list[tensor_names.TensorName], place: Place
+) -> set[str]:
+    """Returns AdapterHub's names of tensors that our fusion does not have.
+
+    These are the biases of the key projections, and the attention in blocks
+    that all members leave out, which AdapterHub makes and does not use.
+
+    Args:
+        method: `Fusion`.
+        names: The `TensorName`s of our fusion.
+        place: See `_fusion_names`.
+    """
+    of_all = _fusion_names(dataclasses.replace(method, leave_out=()), place)
+    theirs = {name for n in of_all for name in n.theirs}
+    theirs |= set(_biases_of_keys(of_all))
+    return theirs - {name for n in names for name in n.theirs}
 
 
 def _head_of_setup(
@@ -253,6 +273,13 @@ def write_fusion(
             architecture,
         )
     together = ",".join(names)
+    if len(together.encode()) > adapterhub_checks.LONGEST_NAME:
+        raise AdapterError(
+            f"AdapterHub names a fusion's folder after its {len(names)} "
+            f"members, here in {len(together.encode())} bytes. A file system "
+            f"allows {adapterhub_checks.LONGEST_NAME}. Give the members' "
+            "folders shorter names."
+        )
     (folder / together).mkdir()
     facts = adapterhub_folder.facts_of(config, shape, architecture)
     is_dynamic = method.value == "dynamic"

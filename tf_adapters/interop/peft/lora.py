@@ -59,8 +59,12 @@ def read(
     names = _names(wanted, architecture)
     arrays = tensor_names.to_ours(names, tensors, source.parent)
     arrays = fused.parted(arrays, wanted, architecture)
-    full = {k: f"{architecture.prefix}.{name}" for k, name in wanted.items()}
-    scales = _scales(config, source, full)
+    # A PEFT model without a head has names without the prefix.
+    spellings = {
+        key: (name, f"{architecture.prefix}.{name}")
+        for key, name in wanted.items()
+    }
+    scales = _scales(config, source, spellings)
     blocks, projections = _grid(wanted, shape)
     ranks = {target: rank for target, (rank, _) in scales.items()}
     alpha, arrays = _even(scales, ranks, arrays)
@@ -121,7 +125,7 @@ def _blocks(config: dict[str, Any], shape: methods.EncoderShape) -> list[int]:
 
 
 def _scales(
-    config: dict[str, Any], source: Path, modules: dict[Any, str]
+    config: dict[str, Any], source: Path, modules: dict[Any, tuple[str, ...]]
 ) -> dict[Any, tuple[int, float]]:
     """Returns a dict from each key of `modules` to a tuple `(rank, alpha)`.
 
@@ -131,13 +135,13 @@ def _scales(
     Args:
         config: Dict with LoRA's keys.
         source: Path of the file, for errors.
-        modules: Dict from any key to a module's full name, including the
+        modules: Dict from any key to a module's names, with and without the
             encoder's prefix.
     """
     rank_of, alpha_of = peft_patterns.ranks_and_alphas(config, source)
     scales = {}
-    for key, module in modules.items():
-        rank, alpha = rank_of(module), alpha_of(module)
+    for key, names in modules.items():
+        rank, alpha = rank_of(names), alpha_of(names)
         if config.get("use_rslora"):
             alpha = alpha * math.sqrt(rank)
         scales[key] = rank, alpha

@@ -46,8 +46,10 @@ def targets(
 
 def ranks_and_alphas(
     config: dict[str, Any], source: str | Path
-) -> tuple[Callable[[str], Any], Callable[[str], Any]]:
-    """Returns two functions that map a module's name to its rank and its alpha.
+) -> tuple[Callable[[Collection[str]], Any], Callable[[Collection[str]], Any]]:
+    """Returns two functions that give a module's rank and its alpha.
+
+    Each takes a collection of the module's names; see `override`.
 
     Args:
         config: Dict, the contents of `adapter_config.json`.
@@ -91,8 +93,11 @@ def matcher(
 
 def override(
     config: dict[str, Any], setting: str, default: Any, source: str | Path
-) -> Callable[[str], Any]:
-    """Returns a function that maps a module's name to its value of a setting.
+) -> Callable[[Collection[str]], Any]:
+    """Returns a function that gives a module's value of a setting.
+
+    The function takes a collection of the module's names, with and without the
+    encoder's prefix.
 
     Args:
         config: Dict, the contents of `adapter_config.json`.
@@ -108,9 +113,14 @@ def override(
     values = config.get(setting) or {}
     found = _compiled(values, r"(.*\.)?({})$", setting, source)
     pairs = list(zip(found, values.values(), strict=True))
-    return lambda name: next(
-        (value for pattern, value in pairs if pattern.match(name)), default
-    )
+
+    def value_of(names: Collection[str]) -> Any:
+        for pattern, value in pairs:
+            if any(pattern.match(name) for name in names):
+                return value
+        return default
+
+    return value_of
 
 
 def _compiled(

@@ -500,7 +500,7 @@ def test_equal_differences_of_a_figure_have_no_interval(tmp_path):
     _write_table(tmp_path, table)
     own = {**OF_FIGURE, "where": None}
     (verdict,) = _judge(tmp_path, _by_method(0.9, 0.7), [own], figures=FIGURE)
-    assert "since all differences are equal" in verdict.sentence
+    assert "since the samples do not differ" in verdict.sentence
 
 
 FIGURE = [{"analysis": "similarity", "name": "figure2"}]

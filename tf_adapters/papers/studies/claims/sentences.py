@@ -75,7 +75,7 @@ def _interval(claim: Claim, comparison: Comparison) -> str:
     if comparison.is_alone:
         return "no interval and no p, since there is one difference only"
     if low != low:
-        return "no interval, since all differences are equal"
+        return "no interval, since the samples do not differ"
     form = "+.3g" if claim.of else "+.1f"
     return f"95 % interval {low:{form}} to {high:{form}}"
 
@@ -97,7 +97,9 @@ def _evidence(claim: Claim, comparison: Comparison) -> Iterator[str]:
 
 
 def _caveats(comparison: Comparison, around: Circumstances) -> Iterator[str]:
-    if comparison.all_alike:
+    if comparison.all_alike and comparison.second_p is not None:
+        yield "On each side all runs of a box have the same score."
+    elif comparison.all_alike:
         yield "Both sides answer every example alike."
     elif comparison.seeds == 1:
         yield (

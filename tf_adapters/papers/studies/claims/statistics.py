@@ -229,7 +229,9 @@ def compare_pairs(pairs: Sequence[Any]) -> Comparison:
     mean, count = float(np.dot(weights, values)), len(pairs)
     error, freedom = add_variances(_of_seeds(pairs, weights, values))
     if error <= 1e-9 * max(abs(pair.value) for pair in pairs):
-        p = 2.0 ** (1 - count) if mean else 1.0
+        # Without one sign for all, other sign flips have means as large.
+        has_one_sign = len({np.sign(value) for value in values}) == 1
+        p = 2.0 ** (1 - count) if has_one_sign and mean else 1.0
         return Comparison(mean, np.nan, float(count - 1), p, count)
     p = p_of_t(mean, error, freedom)
     return Comparison(mean, error, freedom, p, count)

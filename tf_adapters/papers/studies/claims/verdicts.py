@@ -32,9 +32,10 @@ HOW = (
     "that the difference is smaller than the margin that the claim states. "
     "Smaller than half of the printed: the interval ends below half of the "
     "difference that the paper prints for these tasks. Not shown: the interval "
-    "is beyond the claim's margin. Too small to tell: none of these. p and "
-    "intervals are corrected for the number of claims in this study (Holm, "
-    "Bonferroni), but not for those of other studies."
+    "is beyond the claim's margin. Too small to tell: none of these. p is "
+    "corrected for the number of claims in this study (Holm). The intervals "
+    "shown are 95 % intervals; verdicts use wider ones (Bonferroni). Nothing "
+    "is corrected for the claims of other studies."
 )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from tf_adapters.papers.studies.grid import report_keys
 from tf_adapters.papers.studies.report import cells as study_cells
 
 _HIDDEN = (
@@ -51,7 +52,9 @@ def measured(
         f"{name} ({', '.join(own.metric.unique())})" for name, own in by_column
     ]
     found.insert(0, "trained", by_row.apply(_trained_share))
-    found["average"] = by_row["value"].agg(_average, by_column.ngroups)
+    # Columns of languages have averages among them.
+    if column != report_keys.LANGUAGES:
+        found["average"] = by_row["value"].agg(_average, by_column.ngroups)
     return found.reset_index().drop(columns="everything")
 
 

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.heads import metrics
 from tf_adapters.heads import ranking_metrics
 from tf_adapters.heads import span_metrics
@@ -77,3 +78,13 @@ def test_a_table_has_a_name_that_a_task_may_have(file, name):
     """Its beginning in 100 bytes; a byte that is no text is left out."""
     assert table_task.name_of_table(file) == name
     dataclasses.replace(TASK, name=name)
+
+
+def test_a_text_field_cannot_have_the_name_of_labels():
+    with pytest.raises(UserError, match="Rename the column"):
+        Task("own", ("label",), labels=("a", "b"), label_field="kind")
+
+
+def test_weights_are_not_selected_by_the_loss():
+    with pytest.raises(UserError, match="log_likelihood"):
+        Task("own", ("text",), head="masked_lm", metrics=("loss",))

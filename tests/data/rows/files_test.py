@@ -266,3 +266,17 @@ def test_only_qqp_skips_broken_lines_and_says_so(tmp_path, caplog):
         tmp_path, STSB, "dev.tsv", ("sentence1", "sentence2"), ("one",)
     )
     assert table.problems == [(2, "expected 2 columns, received 1")]
+
+
+def test_a_stream_of_json_lines_may_have_the_alias_of_a_field():
+    lines = b'{"text": "fine"}\n'
+    stream = io.BytesIO(lines)
+    table = files.open_stream(stream, "standard input", "sentence", "text")
+    assert [row for _, row in table.rows] == [{"text": "fine"}]
+
+
+def test_a_stream_of_texts_may_begin_with_a_quoted_text():
+    stream = io.BytesIO(b'"This sentence is great"\n')
+    table = files.open_stream(stream, "standard input", "sentence")
+    texts = [row["sentence"] for _, row in table.rows]
+    assert texts == ['"This sentence is great"']

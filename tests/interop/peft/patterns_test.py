@@ -152,3 +152,11 @@ def test_a_pattern_for_each_module_of_a_large_encoder_is_read():
     config = {"rank_pattern": ranks}
     rank_of = peft_patterns.override(config, "rank_pattern", 99, "x")
     assert [rank_of([name]) for name in ranks] == list(ranks.values())
+
+
+def test_a_pattern_from_the_start_names_modules_without_the_prefix():
+    name = "encoder.layer.0.attention.self.query"
+    config = {"alpha_pattern": {f"^{name}": 64}}
+    alpha_of = peft_patterns.override(config, "alpha_pattern", 8, "x")
+    assert alpha_of((name, f"bert.{name}")) == 64
+    assert alpha_of(("encoder.layer.1", "bert.encoder.layer.1")) == 8

@@ -91,7 +91,7 @@ def check_weights(
         epoch: Number of the epoch.
         seed: Seed of the run.
     """
-    for name, weight in zip(names, weights, strict=True):
+    for name, weight in zip(names, weights, strict=False):
         if not np.isfinite(weight).all():
             raise NonFiniteError(
                 f"Weight `{name}` after step {step} is not finite, though "

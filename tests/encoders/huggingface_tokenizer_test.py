@@ -20,6 +20,7 @@ from tests.interop import folders
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens import special_tokens
 from tf_adapters.data.tokens.packing import TextPacker
+from tf_adapters.encoders import graph_tokenizers
 from tf_adapters.encoders import huggingface_tokenizer
 from tf_adapters.encoders import minilm
 from tf_adapters.encoders.word_piece import WordPieceTokenizer
@@ -269,3 +270,27 @@ def test_vocabulary_without_special_tokens(tmp_path):
     (tmp_path / "vocab.txt").write_text("[UNK]\na\n")
     with pytest.raises(ValueError, match="special token"):
         huggingface_tokenizer.load_huggingface_tokenizer(tmp_path)
+
+
+def test_a_tokenizer_with_added_tokens_has_none_in_a_graph():
+    words = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "film")
+    content = {
+        "model": {
+            "type": "WordPiece",
+            "vocab": {word: index for index, word in enumerate(words)},
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "##",
+        },
+        "normalizer": {
+            "type": "BertNormalizer",
+            "lowercase": True,
+            "strip_accents": None,
+            "handle_chinese_chars": True,
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "added_tokens": [{"id": 1, "content": "[UNK]", "special": True}],
+    }
+    assert graph_tokenizers.of_content(content, "[CLS]") is not None
+    added = {"id": 6, "content": "[E1]", "special": False}
+    content["added_tokens"].append(added)
+    assert graph_tokenizers.of_content(content, "[CLS]") is None

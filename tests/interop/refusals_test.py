@@ -14,6 +14,7 @@ from tests.interop.torch_files import write_torch_file
 import tf_adapters
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop.heads import HeadForm
+from tf_adapters.interop.heads import form_of
 from tf_adapters.interop.peft import lora as peft_lora
 
 PFEIFFER = "adapterhub/bert_pfeiffer"
@@ -533,3 +534,10 @@ def test_a_static_fusion_has_no_values(tmp_path):
     _, model = _answers(tmp_path / "task", case)
     assert (model.method.value, model.method.value_pull) == ("static", 0)
     assert not any("value" in name for name in model.trained_variables())
+
+
+def test_a_threshold_has_no_place_in_another_format():
+    config = {"name": "multilabel", "labels": ["a", "b"], "threshold": 0.2}
+    with pytest.raises(AdapterError, match=r"threshold, 0\.2"):
+        form_of(config)
+    assert form_of({**config, "threshold": 0.5}).kind == "text"

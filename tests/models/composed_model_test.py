@@ -6,6 +6,7 @@
 import dataclasses
 import json
 from pathlib import Path
+import shutil
 
 import keras
 import numpy as np
@@ -242,6 +243,41 @@ def test_what_trained_is_saved_alone_and_knows_what_it_stood_on(mad_x):
     np.testing.assert_array_equal(
         _logits(on_german, encoder=encoder), _logits(loaded, encoder=encoder)
     )
+
+
+def test_another_language_needs_no_folder_of_the_first(mad_x):
+    _, model, folder = mad_x
+    tf_adapters.save_adapter(model, folder / "task")
+    shutil.rmtree(folder / "en")
+    loaded = tf_adapters.load_adapter(
+        folder / "task", tiny.encoder(), below=folder / "de"
+    )
+    assert [member.name for member in loaded.members] == ["de"]
+
+
+def test_a_fusion_takes_nothing_below(mad_x):
+    encoder, _, folder = mad_x
+    for i, name in enumerate(("one", "two")):
+        model = _trained(encoder, methods.Pfeiffer(units=4), name, i)
+        tf_adapters.save_adapter(model, folder / name)
+    fusion = _fused([folder / "one", folder / "two"], encoder)
+    tf_adapters.save_adapter(fusion, folder / "fusion")
+    with pytest.raises(UserError, match="cannot be stacked"):
+        tf_adapters.load_adapter(
+            folder / "fusion", tiny.encoder(), below=folder / "en"
+        )
+
+
+def test_a_head_that_does_not_fit_is_reported(tmp_path):
+    encoder = tiny.encoder()
+    model = _trained(encoder, methods.Pfeiffer(units=4), "one", 0, HEAD)
+    tf_adapters.save_adapter(model, tmp_path / "one")
+    path = tmp_path / "one/adapter_config.json"
+    config = json.loads(path.read_text())
+    config["head"]["labels"] = ["no", "yes", "maybe"]
+    path.write_text(json.dumps(config))
+    with pytest.raises(UserError, match="head/.* has shape"):
+        tf_adapters.compose(encoder, Stack(tmp_path / "one"))
 
 
 def test_the_folders_may_move_together(mad_x):

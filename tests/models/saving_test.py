@@ -271,3 +271,10 @@ def test_weights_that_no_reader_takes_are_not_saved(tmp_path, format, value):
     with pytest.raises(saving.AdapterError, match=f"^Weight `{name}` has val"):
         saving.save_adapter(model, tmp_path / "lora", format=format)
     assert not (tmp_path / "lora").exists()
+
+
+def test_the_working_directory_may_be_an_adapter_folder(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    loaded = saving.load_adapter(".", tiny.encoder())
+    assert loaded.method == methods.Pfeiffer(units=4)
+    assert adapter_folder.find_adapter_folder("/") == pathlib.Path("/")

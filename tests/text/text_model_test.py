@@ -21,6 +21,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.text import loading
+from tf_adapters.text import parts
 from tf_adapters.text import training
 from tf_adapters.text.text_model import TextModel
 
@@ -499,3 +500,9 @@ def test_an_export_answers_texts_as_the_model_does(model, tmp_path):
     (tmp_path / "mine").mkdir()
     with pytest.raises(UserError, match="holds no SavedModel"):
         model.export(tmp_path / "mine")
+
+
+@pytest.mark.parametrize("method", ["fusion", methods.Fusion(("a", "b"))])
+def test_a_fusion_is_not_a_method_of_a_text_model(method):
+    with pytest.raises(UserError, match="needs trained adapters"):
+        parts.as_method(method)

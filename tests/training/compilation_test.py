@@ -11,6 +11,7 @@ from tests.methods import cases
 from tests.runs import toy_runs
 from tf_adapters import methods
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import UserError
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.training import device_errors
 from tf_adapters.training import distribution
@@ -254,3 +255,17 @@ def test_memory_of_jax_that_runs_out_is_explained():
 
     message = _explained(fail, compiles=False)
     assert "trying to allocate 9 bytes. Lower --batch_size" in message
+
+
+def test_an_error_of_the_user_is_not_one_of_the_compiler():
+    message = "`deberta-v2-xlarge` no longer has its weights."
+    with (
+        pytest.raises(UserError, match=f"^{message}"),
+        device_errors.explained("", None, True),
+    ):
+        raise UserError(message)
+    with (
+        pytest.raises(ValueError, match="^/models/bert-xlarge"),
+        device_errors.explained("", None, True),
+    ):
+        raise ValueError("/models/bert-xlarge is no file.")

@@ -33,9 +33,9 @@ def with_relative_paths(config: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def relative_path(path: Path, folder: Path) -> str | None:
-    """Returns a path relative to `folder`, or `None` if there is none.
+    """Returns a path relative to `folder`.
 
-    On Windows, a path on another drive has none.
+    On Windows, returns `None` if the path is on another drive.
     """
     try:
         return os.path.relpath(path, folder)

@@ -88,7 +88,7 @@ def compose(
             if name.startswith("head/")
         }
         variables = {v.path: v for v in model.head_layer.weights}
-        adapter_folder.assign_tensors(variables, of_head, last.source)
+        adapter_folder.assign_tensors(variables, of_head, last.weights_source)
     return model
 
 

@@ -186,10 +186,8 @@ def load_adapter(
             "A fusion cannot be stacked on other adapters. Load it without "
             "`below`."
         )
-    recorded = config.get("members", [])
-    if below is not None:
-        # `below` replaces the members, so their folders need not exist.
-        recorded = []
+    # `below` replaces the members, so their folders need not exist.
+    recorded = [] if below is not None else config.get("members", [])
     members = recorded_members.members_from_config(recorded, adapters, encoder)
     tree = composed_model.restore(
         config, members, below, encoder, read.stored.source

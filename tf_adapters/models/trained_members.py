@@ -177,9 +177,11 @@ def read_member(
     read = adapter_reading.read_adapter(folder, encoder, with_head)
     folder = read.stored.path.absolute()
     address = read.stored.address
-    name = Path(hub_address.name_of(address)).name if address else None
+    place = (
+        Path(hub_address.name_of(address)) if address else _run_folder(folder)
+    )
     return Member(
-        name=name or _run_folder(folder).name,
+        name=place.name,
         folder=folder,
         method=read.method,
         head=read.head,

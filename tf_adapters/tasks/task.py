@@ -168,16 +168,16 @@ class Task:
                 f"different names. "
                 f"Received: text_fields={cut(fields)}"
             )
-        if self.label_field in fields:
-            raise UserError(
-                f"Task `{self.name}` cannot read its label from one of its "
-                f"text fields. Received: label_field={shown(self.label_field)}"
-            )
         if "label" in fields:
             raise UserError(
                 f"Task `{self.name}`: no text field can be called `label`, "
                 "because rows keep their label under this name. Rename the "
                 "column."
+            )
+        if self.label_field in fields:
+            raise UserError(
+                f"Task `{self.name}` cannot read its label from one of its "
+                f"text fields. Received: label_field={shown(self.label_field)}"
             )
         missing = {"train", "validation"} - set(self.splits)
         if missing:

@@ -49,3 +49,12 @@ def test_windows_hold_all_words_in_order():
             # The next word would not have fit into any window.
             for part in found[:-1]:
                 assert sum(lengths[part]) + lengths[part.stop] > room
+
+
+def test_modernberts_unknown_token_has_a_name_of_its_own():
+    folder = str(huggingface_folders.folder("modernbert"))
+    tokenizer = tf_adapters.load_encoder(folder)[1]
+    in_graph = tokenizer.in_graph()
+    assert words_lib.unknown_id(in_graph) == words_lib.unknown_id(tokenizer)
+    packer = tf_adapters.TextPacker(tokenizer, 16)
+    assert packer([])["token_ids"].shape == (0, 1)

@@ -257,3 +257,9 @@ def test_holm_is_its_definition():
     assert comparison.holm([0.5, 0.6]) == [1.0, 1.0]
     assert comparison.holm([0.02]) == [0.02]
     assert comparison.holm([]) == []
+
+
+def test_settings_that_contradict_each_other_decide_nothing():
+    settings = ["a"] * 3 + ["b"] * 3
+    assert _compare([0.3] * 3 + [-0.1] * 3, settings).p == 1
+    assert _compare([0.3] * 3 + [0.1] * 3, settings).p == 2**-5

@@ -317,6 +317,8 @@ def test_columns_of_languages_say_what_is_missing(tmp_path):
         *("all", "en", "de"),
     ]
     assert "| 70.0 (1 of 2 runs) | 80.0 (1 of 2 runs) | 60.0 (1 of" in text
+    # A mean of averages and languages would mean nothing.
+    assert "average" not in text
 
 
 def test_the_mismatched_column_says_what_is_missing(tmp_path):

@@ -3,6 +3,7 @@
 import re
 import shutil
 
+import numpy as np
 import pytest
 
 from tests.interop import folders
@@ -160,3 +161,25 @@ def test_a_pattern_from_the_start_names_modules_without_the_prefix():
     alpha_of = peft_patterns.override(config, "alpha_pattern", 8, "x")
     assert alpha_of((name, f"bert.{name}")) == 64
     assert alpha_of(("encoder.layer.1", "bert.encoder.layer.1")) == 8
+
+
+def test_a_lora_reads_patterns_of_models_without_a_head(tmp_path):
+    folder = tmp_path / "task"
+    shutil.copytree(folders.FIXTURES / LORA, folder)
+    name = "encoder.layer.0.attention.self.query"
+    kernels = []
+    for alpha in (6, 12):
+        pattern = {f"^{name}": alpha}
+        folders.edit(folder / "adapter_config.json", "alpha_pattern", pattern)
+        model = tf_adapters.load_adapter(folder, folders.encoder(LORA))
+        weights = model.trained_variables()
+        products = [
+            model.method.alpha
+            * weights[f"block_0_{projection}/down_kernel"].numpy()
+            @ weights[f"block_0_{projection}/up_kernel"].numpy()
+            for projection in ("query", "value")
+        ]
+        kernels.append(products)
+    (query, value), (doubled, same) = kernels
+    np.testing.assert_allclose(doubled, 2 * query, atol=1e-5)
+    np.testing.assert_allclose(same, value, atol=1e-5)

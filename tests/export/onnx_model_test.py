@@ -23,6 +23,7 @@ from tf_adapters import tasks
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.export import onnx_model
+from tf_adapters.export import parity
 from tf_adapters.export import token_outputs
 from tf_adapters.export.check_texts import CheckTexts
 from tf_adapters.models.adapter_model import AdapterModel
@@ -70,6 +71,20 @@ def exported(tmp_path_factory):
     packer = conftest.make_packer("bert")
     folder = tmp_path_factory.mktemp("onnx") / "wnli"
     return model, packer, tf_adapters.export_onnx(model, packer, folder)
+
+
+def test_a_folder_of_something_else_is_kept(exported, tmp_path):
+    model, packer, _ = exported
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(UserError, match="holds no ONNX file"):
+        tf_adapters.export_onnx(model, packer, tmp_path)
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_large_outputs_are_compared_by_their_digits():
+    found = np.array([5000.25, 0.5])
+    assert parity._difference(found, np.array([5000.0, 0.5])) < 1e-4
+    assert parity._difference(found, np.array([5000.25, 0.5002])) > 1e-4
 
 
 def test_the_file_answers_as_the_model_and_describes_it(exported):

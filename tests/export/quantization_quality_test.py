@@ -78,3 +78,12 @@ def test_numbers_are_judged_by_their_variance():
 def test_an_unknown_precision_is_refused():
     with pytest.raises(ConfigError, match="float32, int8, int8_static"):
         precisions.check("int4", "onnx")
+
+
+@pytest.mark.parametrize(
+    ("found", "share"), [(3.0, 1.0), (2.7, 0.99), (1.5, 0.75)]
+)
+def test_equal_outputs_are_compared_by_their_squares(found, share):
+    expected = np.full((1, 1), 3.0, "float32")
+    quality = _compare(heads.Regression(), expected, np.full((1, 1), found))
+    assert quality.explained_variance == pytest.approx(share)

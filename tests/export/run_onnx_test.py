@@ -20,6 +20,16 @@ _LONG = "the film is not good but it was very dull and this plot bad " * 2
 _PAIR = ("the film is good", "it was bad")
 # For each head: rows as `TextModel.answer` takes them, and as the command does.
 _CASES = {
+    "questions": (
+        heads.Choice(),
+        [
+            (
+                {"a": [a], "b": [b], "c": [["film", "plot"]]},
+                [a, b, "film", "plot"],
+            )
+            for a, b in (("the film", "is good"), ("it was", "very bad"))
+        ],
+    ),
     "tags": (
         heads.Tagging(_LABELS),
         [
@@ -76,13 +86,17 @@ def test_it_prints_the_answer(kind, tmp_path, monkeypatch, capsys):
     model = tf_adapters.adapt(head_models.bert(), method, head)
     tiny.randomize(model.trained_variables().values(), 0.8)
     packer = conftest.make_packer("bert")
-    folder = onnx_model.export_onnx(model, packer, tmp_path / "model")
+    fields = ("a", "b", "c") if kind == "questions" else ()
+    folder = onnx_model.export_onnx(
+        model, packer, tmp_path / "model", text_fields=fields
+    )
     text_model = tf_adapters.TextModel.of_adapter(
         model, preprocessor=packer, max_length=conftest.MAX_LENGTH
     )
+    text_model.text_fields = fields or None
     answers = []
     for row, arguments in rows:
-        (expected,) = text_model.answer([row])
+        (expected,) = text_model.answer(row if kind == "questions" else [row])
         found = _printed(folder, arguments, monkeypatch, capsys)
         assert found == _rounded(expected)
         answers.append(found)
@@ -96,3 +110,25 @@ def test_it_needs_a_text(tmp_path, monkeypatch):
     monkeypatch.setattr(sys.stdout, "reconfigure", lambda **_: None, False)
     with pytest.raises(SystemExit, match="Give a text"):
         runpy.run_path(program, run_name="__main__")
+
+
+@pytest.mark.parametrize(
+    ("head", "fields", "texts", "shown"),
+    [
+        (
+            "classification",
+            ["text_a", "text_b"],
+            ["one"],
+            "<text_a>. .<text_b>",
+        ),
+        ("tagging", ["tokens"], ["a", "man"], "<tokens>"),
+        ("choice", ["text", "choices"], ["a", "b"], "<choice>. .<choice ...>"),
+        ("choice", ["a", "b", "c"], ["1", "2", "3"], "<a>. .<b>. .<choice>"),
+    ],
+)
+def test_a_wrong_number_of_texts(head, fields, texts, shown):
+    program = onnx_model.__file__.replace("onnx_model", "run_onnx")
+    check = runpy.run_path(program)["check_count"]
+    with pytest.raises(SystemExit, match=shown):
+        check(texts, fields, head)
+    check([*texts, "and one more"][: len(fields) + 1], [], head)  # Unknown.

@@ -48,14 +48,14 @@ def to_bytes(explanation: Explanation, kind: str) -> bytes:
     for draw, one in zip(panels, axes[0], strict=True):
         draw(one, explanation)
     title = shown.answer_text(explanation.variants[0].answer)
-    figure.suptitle(title, size=10)
+    figure.suptitle(drawing.plain(title), size=10)
     content = io.BytesIO()
     figure.savefig(content, format=kind, dpi=150)
     return content.getvalue()
 
 
 def _name_words(axes: Any, explanation: Explanation) -> None:
-    words = explanation.words
+    words = [drawing.plain(word) for word in explanation.words]
     axes.set_yticks(range(len(words)), words)
     axes.set_ylim(len(words) - 0.5, -0.5)
 
@@ -101,7 +101,7 @@ def _draw_bars(axes: Any, explanation: Explanation) -> None:
     axes.axvline(0, color="black", linewidth=0.8)
     # More numbers of several digits would overlap.
     axes.locator_params(axis="x", nbins=4)
-    title = f"for {explanation.answers[0]}"
+    title = drawing.plain(f"for {explanation.answers[0]}")
     drawing.label_axes(axes, explanation.score_name, "", title)
 
 
@@ -117,7 +117,8 @@ def _draw_heat(
         values, cmap=cmap, vmin=limits[0], vmax=limits[1], aspect="auto"
     )
     axes.grid(False)
-    axes.set_xticks(range(len(columns)), columns, rotation=90)
+    names = [drawing.plain(name) for name in columns]
+    axes.set_xticks(range(len(names)), names, rotation=90)
 
 
 def _draw_movements(axes: Any, explanation: Explanation) -> None:

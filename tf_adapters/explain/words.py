@@ -109,13 +109,19 @@ def _words(
     # The first token of a text begins a word, even without a space before it.
     continues[1:] &= ~is_special[:-1]
     continues[0] = False
+    all_texts = vocabulary.token_texts(tokenizer, 1 + int(ids.max()))
+    texts = [all_texts[token] for token in ids]
+    # So does the first one of a line: byte-level BPE has tokens of line breaks.
+    ends_line = np.array(["\n" in text for text in texts])
+    is_blank = np.array([not text.strip() for text in texts])
+    continues[1:] &= ~ends_line[:-1] | is_blank[1:]
     indices = np.cumsum(~continues) - 1
-    size = 1 + int(ids.max())
-    texts = vocabulary.token_texts(tokenizer, size)
     names = vocabulary.tokens_of(tokenizer)
     words = [""] * (1 + indices[-1])
-    for token, index, special in zip(ids, indices, is_special, strict=True):
-        text = names[token] if special else texts[token]
+    for place, (index, special) in enumerate(
+        zip(indices, is_special, strict=True)
+    ):
+        text = names[ids[place]] if special else texts[place]
         words[index] += text.removeprefix("##") if words[index] else text
     starts = np.flatnonzero(~continues)
     return tuple(w.strip() for w in words), indices, is_special[starts]

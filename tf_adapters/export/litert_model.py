@@ -85,7 +85,7 @@ def export_litert(
     Args:
         model: `AdapterModel` with a head.
         packer: `TextPacker` as in training.
-        folder: Path of the folder to write. An existing folder is replaced.
+        folder: Path of the folder to write. An earlier export is replaced.
         precision: `"float32"` (default) for `model.tflite`. `"int8"` writes
             `model_int8.tflite`, with weights in int8 and activations quantized
             in each batch.
@@ -128,7 +128,7 @@ def _export(
 ) -> Path:
     litert_file.check_installed()
     lengths = checked_lengths(lengths, packer.max_length)
-    with replaced_folder(folder) as new:
+    with replaced_folder(folder, "*.tflite", "LiteRT file") as new:
         path = new / "model.tflite"
         with model.reparameterization.folded_meanwhile():
             graphs = _graphs(model, lengths)
@@ -141,7 +141,7 @@ def _export(
                 itertools.chain(batches, _padded(rest, lengths)),
                 "LiteRT file",
             )
-            facts = token_outputs.facts(model, packer)
+            facts = token_outputs.facts(model, packer, texts.fields)
             if precision != "float32":
                 source, path = path, new / f"model_{precision}.tflite"
                 path.write_bytes(litert_file.convert(graphs, True))

@@ -123,7 +123,7 @@ def export_bank_onnx(
         bank: `BankModel` in float32.
         packer: `TextPacker` as in training.
         tasks: List with the `Task` of each member of the bank, in order.
-        folder: Path of the folder to write. An existing folder is replaced.
+        folder: Path of the folder to write. An earlier export is replaced.
         members: Pairs, one for each member of the bank, in order: the member's
             `AdapterModel`, and the `CheckTexts` to compare file and model on.
             The next pair is requested after the comparison.
@@ -145,7 +145,7 @@ def export_bank_onnx(
     """
     bank_answers.check(bank)
     request_checks.check_packer(packer, bank.encoder)
-    with replaced_folder(folder) as new:
+    with replaced_folder(folder, "*.onnx", "ONNX file") as new:
         facts = _facts(bank, packer, tasks)
         with users.for_all_examples():
             content = onnx_file.convert(_graph(bank), facts)

@@ -88,7 +88,7 @@ def export_onnx_encoder(
     Args:
         model: `AdapterModel` in float32, with a head of one linear layer.
         packer: `TextPacker` as in training.
-        folder: Path of the folder to write. An existing folder is replaced.
+        folder: Path of the folder to write. An earlier export is replaced.
         texts: `CheckTexts` to compare file and model on. Default: built-in
             sentences.
 
@@ -104,7 +104,7 @@ def export_onnx_encoder(
     """
     token_outputs.check_model(model, "export_onnx_encoder")
     weights = _weights(model)
-    with replaced_folder(folder) as new:
+    with replaced_folder(folder, "*.onnx", "ONNX file") as new:
         content = onnx_file.convert(
             _graph(model, list(weights)), _facts(model, packer)
         )

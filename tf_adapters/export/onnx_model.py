@@ -78,8 +78,8 @@ def export_onnx(
     `outputs` if it does not hold logits. If the model classifies or scores
     texts, `probabilities` or `score` is a second output, as in a SavedModel.
     The file is compared with the model on 200 texts and on random tokens, up to
-    the maximum length. Its metadata include `labels`, `temperature`,
-    `max_length`, `head`, `encoder`, `encoder_fingerprint` and
+    the maximum length. Its metadata include `labels`, `text_fields`,
+    `temperature`, `max_length`, `head`, `encoder`, `encoder_fingerprint` and
     `encoder_license`.
 
     A quantized file is compared with the float32 file on the texts. A line with
@@ -88,7 +88,7 @@ def export_onnx(
     Args:
         model: `AdapterModel` with a head.
         packer: `TextPacker` as in training.
-        folder: Path of the folder to write. An existing folder is replaced.
+        folder: Path of the folder to write. An earlier export is replaced.
         precision: `"float32"` (default) for `model.onnx`. `"int8"` quantizes
             weights, and activations with ranges that are measured for each
             batch. `"int8_static"` measures these ranges once, on `rows`; pass
@@ -129,7 +129,7 @@ def _export(
     precision: str,
     texts: CheckTexts,
 ) -> Path:
-    with replaced_folder(folder) as new:
+    with replaced_folder(folder, "*.onnx", "ONNX file") as new:
         path = new / "model.onnx"
         _write_float(path, model, packer, texts)
         if precision != "float32":
@@ -149,7 +149,7 @@ def _write_float(
     with model.reparameterization.folded_meanwhile():
         content = onnx_file.convert(
             token_outputs.graph(model, model.feature_shapes()),
-            token_outputs.facts(model, packer),
+            token_outputs.facts(model, packer, texts.fields),
         )
         path.write_bytes(content.SerializeToString())
         batches = itertools.chain(

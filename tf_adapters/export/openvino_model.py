@@ -75,7 +75,7 @@ def export_openvino(
     Args:
         model: `AdapterModel` with a head.
         packer: `TextPacker` as in training.
-        folder: Path of the folder to write. An existing folder is replaced.
+        folder: Path of the folder to write. An earlier export is replaced.
         precision: `"float32"` (default) for `model.xml`. `"int8"` writes
             `model_int8.xml`, with weights in int8; OpenVINO quantizes
             activations in each batch.
@@ -113,11 +113,11 @@ def _export(
     texts: CheckTexts,
 ) -> Path:
     openvino_file.check_installed()
-    with replaced_folder(folder) as new:
+    with replaced_folder(folder, "*.xml", "OpenVINO file") as new:
         path = new / "model.xml"
         with model.reparameterization.folded_meanwhile():
             graph = token_outputs.graph(model, model.feature_shapes())
-            facts = token_outputs.facts(model, packer)
+            facts = token_outputs.facts(model, packer, texts.fields)
             converted = openvino_file.convert(onnx_file.convert(graph, facts))
             openvino_file.write(converted, path)
             batches = itertools.chain(

@@ -137,11 +137,13 @@ def compare(
 def _explained(expected: np.ndarray, found: np.ndarray) -> float:
     """Returns the share of the variance of `expected` that `found` explains.
 
-    The share is 0 if there is no variance.
+    If all rows are equal, as with one row, the mean square is used in place of
+    the variance.
     """
     is_there = expected > _LOWEST  # False for NaN.
     means = np.mean(expected, axis=0, where=is_there)
     total = np.sum((expected - means) ** 2, where=is_there)
+    total = total or np.sum(expected**2, where=is_there)
     error = np.sum((found - expected) ** 2, where=is_there)
     return float(1 - error / total) if total else 0.0
 

@@ -8,6 +8,7 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from tf_adapters.common import adapter_folder
+from tf_adapters.common.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def replaced_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
+def replaced_folder(
+    folder: str | os.PathLike[str], file: str, what: str
+) -> Iterator[Path]:
     """Context manager that yields an empty folder to write to.
 
     At the end of the `with` block, the new folder replaces `folder`. If the
@@ -23,8 +26,15 @@ def replaced_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
 
     Args:
         folder: Path of the folder to replace. It need not exist.
+        file: Pattern for the name of the main file of an earlier export, such
+            as `"*.onnx"`.
+        what: Kind of that file, for the error message, such as "ONNX file".
+
+    Raises:
+        UserError: If the folder exists, but is not an earlier export.
     """
     folder = Path(folder)
+    _check_replaced(folder, file, what)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".") as scratch:
         # Keep the folder's name, because some formats store it.
@@ -32,3 +42,13 @@ def replaced_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
         new.mkdir()
         yield new
         adapter_folder.replace(folder, new)
+
+
+def _check_replaced(folder: Path, file: str, what: str) -> None:
+    is_export = folder.is_dir() and any(folder.glob(file))
+    is_empty = folder.is_dir() and not any(folder.iterdir())
+    if folder.exists() and not (is_export or is_empty):
+        raise UserError(
+            f"{folder} exists and holds no {what}; exporting there would "
+            "replace it. Give a path that does not exist yet."
+        )

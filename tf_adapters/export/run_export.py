@@ -50,6 +50,7 @@ def export(
     config = dataclasses.replace(config, train=train)
     run = finished_run.load_to_export(config, model_dir)
     texts = check_texts.texts_of_run(config)
+    texts = dataclasses.replace(texts, fields=run.task.text_fields)
     name = form if precision == "float32" else f"{form}_{precision}"
     folder = own_files.make_folder(model_dir, name) / run.task.name
     return write(run.model, run.packer, folder, precision, texts)

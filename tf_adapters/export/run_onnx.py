@@ -34,13 +34,38 @@ def main(texts: list[str]) -> None:
     pad = tokenizer.padding["pad_id"]
     tokenizer.no_padding()
     head = json.loads(metadata["head"])
+    fields = json.loads(metadata.get("text_fields", "[]"))
+    check_count(texts, fields, head["name"])
     if head["name"] == "tagging":
         found = tags(session, tokenizer, metadata, pad, texts[0].split())
     else:
+        if head["name"] == "choice" and len(fields) > 2:
+            # The texts of a question are joined.
+            count = len(fields) - 1
+            texts = [" ".join(texts[:count]), *texts[count:]]
         rows = text_rows(tokenizer, metadata, head, texts)
         outputs = run(session, arrays(rows, pad))
         found = answer(outputs, metadata, head, texts)
     print(json.dumps(found, ensure_ascii=False))
+
+
+def check_count(texts: list[str], fields: list[str], head: str) -> None:
+    """Exits with a message if the number of texts is wrong.
+
+    Args:
+        texts: Texts on the command line.
+        fields: Names of the texts of a row; empty if they are not known.
+        head: Name of the kind of head.
+    """
+    if not fields or head.startswith("sentence_"):
+        return
+    is_right = len(texts) == len(fields)
+    if head == "choice":
+        is_right = len(texts) > len(fields)  # At least two choices.
+        fields = [*fields[:-1], "choice", "choice ..."]
+    if not is_right:
+        shown = " ".join(f'"<{field}>"' for field in fields)
+        sys.exit(f"Give these texts: python run.py {shown}")
 
 
 def text_rows(

@@ -21,6 +21,7 @@ from tf_adapters.models.adapter_model import AdapterModel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from collections.abc import Sequence
 
     from tf_adapters.common.types import Tensor
     from tf_adapters.data.tokens.packer import Packer
@@ -128,12 +129,21 @@ def _stacked(tensors: list[Tensor]) -> list[Tensor]:
     return [tensor[inside] for tensor in ops.unstack(ops.stack(padded))]
 
 
-def facts(model: AdapterModel, packer: Packer) -> dict[str, str]:
-    """Returns the metadata of an exported file as a dict of strings."""
+def facts(
+    model: AdapterModel, packer: Packer, text_fields: Sequence[str] = ()
+) -> dict[str, str]:
+    """Returns the metadata of an exported file as a dict of strings.
+
+    Args:
+        model: `AdapterModel` with a head.
+        packer: `TextPacker`.
+        text_fields: Names of a row's texts. Empty if they are not known.
+    """
     head = model.head
     return {
         "head": json.dumps(heads.to_config(head)),
         "labels": json.dumps(list(head.labels)),
+        "text_fields": json.dumps(list(text_fields)),
         "temperature": json.dumps(head.temperature),
         **({} if head.signature != "words" else _word_facts(packer)),
         **input_facts(model.encoder_info, packer),

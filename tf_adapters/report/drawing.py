@@ -58,6 +58,11 @@ def make_figure(
     return figure, axes
 
 
+def plain(text: str) -> str:
+    """Returns a user's text so that Matplotlib does not read it as TeX."""
+    return text.replace("$", r"\$")
+
+
 def styles() -> Iterator[dict[str, str]]:
     """Yields a dict with a color and a marker for each successive line.
 

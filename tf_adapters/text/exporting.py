@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.common import adapter_folder
-from tf_adapters.common import own_files
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.text.columns import usual_fields
@@ -23,13 +22,8 @@ if TYPE_CHECKING:
     from tf_adapters.text.stored_model import StoredModel
 
 
-# Maps the format of a file that takes token ids to a pattern for the name of
-# its main file, and to its name in messages. `export.<format>_model` writes it.
-_TOKEN_FILES = {
-    "onnx": ("model*.onnx", "ONNX file"),
-    "litert": ("model*.tflite", "LiteRT file"),
-    "openvino": ("model*.xml", "OpenVINO file"),
-}
+# Formats of files that take token ids. `export.<format>_model` writes them.
+_TOKEN_FILES = ("onnx", "litert", "openvino")
 
 
 def export_texts(
@@ -69,10 +63,8 @@ def export_texts(
                 "`precision` and `texts` have no effect on a SavedModel. Give "
                 f"another format: {names}."
             )
-        _check_replaced(path, "saved_model.pb", "SavedModel")
         _export_saved_model(text_model, path)
         return
-    _check_replaced(path, *_TOKEN_FILES[format])
     # Imported here, because models can train without TensorFlow.
     module = importlib.import_module(f"tf_adapters.export.{format}_model")
     write = getattr(module, f"export_{format}")
@@ -84,10 +76,10 @@ def export_texts(
 def _check_rows(text_model: StoredModel, texts: Any) -> dict[str, Any]:
     """Returns a dict with arguments of `export_onnx`: `rows`, `text_fields`.
 
-    The rows are the first 200 texts. The dict is empty if `texts` is `None`.
+    The rows are the first 200 texts. There are none if `texts` is `None`.
     """
     if texts is None:
-        return {}
+        return {"text_fields": text_model.text_fields or ()}
     rows = rows_of(
         texts, None, text_model.head, text_model.text_fields, labeled=False
     )
@@ -95,26 +87,16 @@ def _check_rows(text_model: StoredModel, texts: Any) -> dict[str, Any]:
     return {"rows": first, "text_fields": rows.fields}
 
 
-def _check_replaced(path: Path, file: str, what: str) -> None:
-    if path.exists() and not any(path.glob(file)):
-        raise UserError(
-            f"{path} exists and holds no {what}; exporting there would "
-            "replace it. Give a path that does not exist yet."
-        )
-
-
 def _export_saved_model(text_model: StoredModel, path: Path) -> None:
     from tf_adapters.export import saved_model
+    from tf_adapters.export.replaced_folder import replaced_folder
 
-    partial = path.with_name(f".{path.name}.partial")
     fields = text_model.text_fields or usual_fields(text_model.head)
-    try:
+    with replaced_folder(path, "saved_model.pb", "SavedModel") as new:
         version = saved_model.export_model(
             text_model.adapter_model,
             text_model.preprocessor.packer,
-            partial / path.name,
+            new.with_name("versions") / path.name,
             fields,
         )
-        adapter_folder.replace(path, version)
-    finally:
-        own_files.remove(partial)
+        adapter_folder.replace(new, version)

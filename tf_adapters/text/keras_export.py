@@ -59,9 +59,10 @@ def export_run(config: Config, model_dir: str | os.PathLike[str]) -> Path:
     text_model = TextModel.of_adapter(run.model, preprocessor=run.packer)
     text_model.text_fields = run.task.text_fields
     folder = own_files.make_folder(model_dir, "keras") / run.task.name
-    with replaced_folder(folder) as new:
+    with replaced_folder(folder, "*.keras", "Keras file") as new:
         text_model.save(new / FILE)
-        facts = token_outputs.facts(run.model, run.packer)
+        fields = run.task.text_fields
+        facts = token_outputs.facts(run.model, run.packer, fields)
         content = json.dumps(facts, indent=2) + "\n"
         (new / _METADATA_FILE).write_text(content, encoding="utf-8")
         batches = parity.random_batches(run.model, run.packer)

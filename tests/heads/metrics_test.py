@@ -128,3 +128,12 @@ def test_unusable_arrays_are_refused(labels, predictions, message):
 def test_unknown_metric_lists_the_known():
     with pytest.raises(ValueError, match="`acuracy`. Did you mean `accuracy`"):
         metrics.compute_metrics(["acuracy"], [0, 1], [0, 1])
+
+
+def test_adjacent_words_with_a_plain_tag_form_an_entity():
+    labels = [["PER", "PER", "O", "ORG"], ["B-LOC", "I-LOC", "B-LOC", "O"]]
+    predicted = [["PER", "PER", "O", "O"], ["B-LOC", "I-LOC", "I-LOC", "O"]]
+    names = ("entity_f1", "entity_precision", "entity_recall")
+    found = metrics.compute_tagging(names, labels, predicted)
+    # Right: PER. Predicted: PER and one LOC. There: PER, ORG and two LOC.
+    assert list(found.values()) == pytest.approx([1 / 3, 1 / 2, 1 / 4])

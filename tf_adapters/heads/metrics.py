@@ -18,6 +18,9 @@ from sklearn import metrics as sklearn_metrics
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
 
+# Prefixes with which a tag marks a word of an entity.
+_MARKS = "BIES"
+
 
 def _correlation(
     function: Callable[..., Any], labels: np.ndarray, predictions: np.ndarray
@@ -65,17 +68,42 @@ def tag_accuracy(
     return sum(label == tag for label, tag in pairs) / len(pairs)
 
 
-# An entity is right if its words and its kind are right. This is seqeval's
-# default mode, which matches the script of CoNLL 2000.
+def entity_tags(sentences: Iterable[list[str]]) -> list[list[str]]:
+    """Returns tags in the form that seqeval reads, such as "B-PER" and "O".
+
+    seqeval takes a tag without such a prefix, such as "PER", for "O". It
+    becomes "I-PER": adjacent words with this tag form an entity.
+
+    Args:
+        sentences: Lists with the tag of each word.
+    """
+    return [[_entity_tag(tag) for tag in row] for row in sentences]
+
+
+def _entity_tag(tag: str) -> str:
+    is_marked = tag == "O" or (tag[:1] in _MARKS and tag[1:2] in ("", "-"))
+    return tag if is_marked else f"I-{tag}"
+
+
+def _of_entities(function: Callable[..., Any]) -> Callable[..., float]:
+    """Returns a function from labels and predictions to a metric of entities.
+
+    An entity is right if its words and its kind are right. This is seqeval's
+    default mode, which matches the script of CoNLL 2000.
+    """
+
+    def compute(labels: list[list[str]], predictions: list[list[str]]) -> float:
+        marked = entity_tags(labels), entity_tags(predictions)
+        return function(*marked, zero_division=0)
+
+    return compute
+
+
 TAGGING_METRICS = {
     "accuracy": tag_accuracy,
-    "entity_f1": functools.partial(seqeval_metrics.f1_score, zero_division=0),
-    "entity_precision": functools.partial(
-        seqeval_metrics.precision_score, zero_division=0
-    ),
-    "entity_recall": functools.partial(
-        seqeval_metrics.recall_score, zero_division=0
-    ),
+    "entity_f1": _of_entities(seqeval_metrics.f1_score),
+    "entity_precision": _of_entities(seqeval_metrics.precision_score),
+    "entity_recall": _of_entities(seqeval_metrics.recall_score),
 }
 
 

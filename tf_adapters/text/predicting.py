@@ -15,6 +15,7 @@ from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.text.batches import TextBatches
 from tf_adapters.text.rows import ROWS_AT_ONCE
 from tf_adapters.text.vectors import are_single
+from tf_adapters.training.finite import check_outputs
 from tf_adapters.training.mean_loss import mean_loss
 
 if TYPE_CHECKING:
@@ -127,11 +128,11 @@ class Predictor:
 
     def answers(self, rows: TextRows) -> list[dict[str, Any]]:
         """Returns the head's decoded predictions, a dict for each row."""
-        return [
-            answer
-            for encoded, outputs in self._parts(rows)
-            for answer in self.head.decode(outputs, encoded.source)
-        ]
+        answers = []
+        for encoded, outputs in self._parts(rows):
+            check_outputs(outputs)
+            answers += self.head.decode(outputs, encoded.source)
+        return answers
 
     def evaluate(self, rows: TextRows) -> dict[str, float]:
         """Returns a dict of the loss and the head's metrics on labeled rows."""
@@ -150,6 +151,7 @@ class Predictor:
         if len(found) > 1:
             loss = float(np.average(losses, weights=counts))
             outputs, targets = [_stacked(outputs)], [np.concatenate(targets)]
+        check_outputs(outputs[0])
         values = self.head.evaluate(
             metric_names(self.head), outputs[0], targets[0], sources[0]
         )

@@ -14,6 +14,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.text import predicting
 from tf_adapters.text import streams
 from tf_adapters.text.stream_labels import in_sentences
+from tf_adapters.training.finite import check_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,6 +94,7 @@ class StreamRunner:
                 targets.append(target)
         _check_some(outputs)
         outputs, targets = map(np.concatenate, (outputs, targets))
+        check_outputs(outputs)
         values = head.evaluate(predicting.metric_names(head), outputs, targets)
         return {"loss": total / len(outputs), **values}
 
@@ -110,7 +112,9 @@ class StreamRunner:
 
     def answers(self, verbose: str | int = 0) -> list[dict[str, Any]]:
         """Returns the head's decoded predictions, a dict for each text."""
-        return self.model.head.decode(self.outputs(verbose), None)
+        outputs = self.outputs(verbose)
+        check_outputs(outputs)
+        return self.model.head.decode(outputs, None)
 
 
 def _sum_of_losses(

@@ -1,5 +1,6 @@
-"""Raises errors if losses, gradients or weights are not finite."""
+"""Raises errors if losses, gradients, weights or outputs are not finite."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -98,3 +99,20 @@ def check_weights(
                 "losses and gradients until then were. "
                 f"{_ADVICE}(epoch {epoch}, seed {seed})."
             )
+
+
+def check_outputs(outputs: Iterable[np.ndarray]) -> None:
+    """Raises a `NonFiniteError` if a model's outputs are NaN.
+
+    A class would be predicted from them, and metrics computed.
+
+    Args:
+        outputs: Array, or list of arrays, with an entry for each example.
+    """
+    bad = [i for i, output in enumerate(outputs) if np.isnan(output).any()]
+    if bad:
+        raise NonFiniteError(
+            f"The model's outputs are NaN for {len(bad):,} examples, first for "
+            f"example {bad[0]}. Train again with a lower learning rate, or "
+            "compute in float32."
+        )

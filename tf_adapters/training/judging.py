@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from typing import Any
 
+from tf_adapters.training.finite import check_outputs
 from tf_adapters.training.mean_loss import mean_loss
 
 if TYPE_CHECKING:
@@ -31,7 +32,11 @@ def judge(
 
     Returns:
         Dict of metrics, and the predictions from the head's `judge`.
+
+    Raises:
+        NonFiniteError: If outputs are NaN.
     """
+    check_outputs(outputs)
     values, compared = head.judge(
         metric_names, outputs, examples.targets, examples.source
     )

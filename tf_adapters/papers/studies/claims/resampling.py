@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from seqeval.metrics.sequence_labeling import get_entities
 
+from tf_adapters.heads.metrics import entity_tags
+
 
 def by_repetition(
     score: Callable[..., Any], compared: dict[str, Any]
@@ -166,7 +168,8 @@ def _count_entities(targets: Any, predicted: Any) -> np.ndarray:
     """Counts a sentence's correct, predicted and gold entities."""
     counts = np.zeros(3, int)
     for one, other in zip(targets, predicted, strict=True):
-        there, found = set(get_entities(one)), set(get_entities(other))
+        tags = entity_tags([one, other])
+        there, found = (set(get_entities(row)) for row in tags)
         counts += len(there & found), len(found), len(there)
     return counts
 

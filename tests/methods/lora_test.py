@@ -195,6 +195,19 @@ def test_what_was_left_out_is_not_merged():
     np.testing.assert_allclose(model(features), expected, atol=1e-5)
 
 
+def test_a_model_folded_while_blocks_are_left_out_unfolds_exactly():
+    model = _random_model()
+    features = tiny.batch(model.encoder_info)
+    before, expected = tiny.values(model.weights), model(features)
+    with model.without((0,)):
+        model.fold()
+    np.testing.assert_allclose(model(features), expected, atol=1e-5)
+    model.unfold()
+    for old, new in zip(before, tiny.values(model.weights), strict=True):
+        np.testing.assert_array_equal(new, old)
+    np.testing.assert_allclose(model(features), expected, atol=1e-5)
+
+
 def test_a_merged_model_neither_trains_nor_is_saved(tmp_path):
     model = _random_model()
     model.fold()

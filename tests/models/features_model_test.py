@@ -82,7 +82,7 @@ def test_texts_as_one_batch(model, function):
         model.predict_on_batch(np.array(TEXTS))
 
 
-def test_banks_and_compositions_refuse_texts():
+def test_banks_and_compositions_refuse_texts_and_leave_out_blocks():
     encoder = tiny.encoder(num_blocks=1)
     members = [
         tf_adapters.adapt(encoder, methods.Pfeiffer(units=4), HEAD, name=name)
@@ -91,6 +91,14 @@ def test_banks_and_compositions_refuse_texts():
     bank = tf_adapters.load_bank(members, encoder)
     parallel = tf_adapters.compose(encoder, tf_adapters.Parallel(*members))
     fusion = tf_adapters.fuse(encoder, head=HEAD, adapters=members)
+    batch = tiny.batch(encoder)
+    member = parallel.models[0]
+    tiny.randomize(member.encoder.blocks[0].weights, 0.5)
+    before, _ = parallel.predict(batch, verbose=0)
+    member.leave_out((0,))
+    after, _ = parallel.predict(batch, verbose=0)
+    assert np.abs(after - before).max() > 0.01
+    np.testing.assert_allclose(after, member(batch), atol=1e-6)
     for made in (bank, parallel, fusion):
         with pytest.raises(UserError, match=r"^Expected .*TextPacker\("):
             made.predict(tf.constant(TEXTS))

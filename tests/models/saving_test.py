@@ -14,6 +14,8 @@ from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common import own_files
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import UserError
 from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import adapt
 
@@ -278,3 +280,27 @@ def test_the_working_directory_may_be_an_adapter_folder(folder, monkeypatch):
     loaded = saving.load_adapter(".", tiny.encoder())
     assert loaded.method == methods.Pfeiffer(units=4)
     assert adapter_folder.find_adapter_folder("/") == pathlib.Path("/")
+
+
+def test_numbers_of_numpy_are_stored(tmp_path, monkeypatch):
+    method = methods.Pfeiffer(
+        units=np.int64(4), leave_out=(np.int32(0),), init_stddev=np.float32(0.5)
+    )
+    head = heads.MultiLabel(("no", "yes"), threshold=np.float64(0.25))
+    assert type(method.units) is int
+    assert method.leave_out == (0,)
+    model = adapt(tiny.encoder(), method, head)
+    details = {"scores": np.array([1.5, 2.0]), "rows": np.int64(3)}
+    saving.save_adapter(model, tmp_path / "adapter")
+    monkeypatch.chdir(tmp_path / "adapter")
+    saving.save_adapter(model, ".", details)
+    monkeypatch.chdir(tmp_path)
+    loaded = saving.load_adapter("adapter", tiny.encoder())
+    assert loaded.method == method
+    assert loaded.head == head
+    stored = adapter_folder.read_adapter_config(tmp_path / "adapter")
+    assert stored["details"] == {"scores": [1.5, 2.0], "rows": 3}
+    with pytest.raises(AdapterError, match="no values of type set"):
+        saving.save_adapter(model, tmp_path / "other", {"tags": {1}})
+    with pytest.raises(UserError, match="`leave_out` of Pfeiffer .* integers"):
+        methods.Pfeiffer(leave_out=("0",))

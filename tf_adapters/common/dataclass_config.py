@@ -14,6 +14,8 @@ import typing
 from typing import TYPE_CHECKING
 from typing import Any
 
+import numpy as np
+
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
@@ -116,22 +118,46 @@ def check_values(instance: "DataclassInstance") -> None:
     """Raises a `UserError` if a field's value does not have the field's type.
 
     Only fields for numbers, `bool` or tuples are checked. NumPy numbers are
-    accepted. NaN and infinity are not, because they would spread to all
-    computed values, and adapter folders cannot store them.
+    accepted, and become numbers of Python, which adapter folders can store. NaN
+    and infinity are not accepted, because they would spread to all computed
+    values.
     """
     hints = type_hints(type(instance))
     for field in dataclasses.fields(instance):
         value, hint = getattr(instance, field.name), hints[field.name]
+        if _has_numpy(value):
+            value = np.asarray(value).tolist()
+            value = tuple(value) if isinstance(value, list) else value
+            object.__setattr__(instance, field.name, value)
         accepted = _accepted(hint)
         kind = next((kind for kind in _KINDS if kind in accepted), None)
         is_none = value is None and types.NoneType in accepted
         if kind is None or is_none or _KINDS[kind](value):
+            _check_items(instance, field.name, hint)
             continue
         is_large = isinstance(value, int) and abs(value) >= 2**63
         bound = " below 2**63" if is_large else ""
         raise UserError(
             f"`{field.name}` of {type(instance).__name__} must be "
             f"{_IN_WORDS[kind]}{bound}. Received: {cut(repr(value))}"
+        )
+
+
+def _has_numpy(value: Any) -> bool:
+    items = value if isinstance(value, tuple) else (value,)
+    return any(isinstance(item, np.generic) for item in items)
+
+
+def _check_items(instance: Any, name: str, hint: Any) -> None:
+    """Raises a `UserError` if a field for integers holds something else."""
+    of_integers = typing.get_args(hint)[:1] == (int,)
+    if typing.get_origin(hint) is not tuple or not of_integers:
+        return
+    value = getattr(instance, name)
+    if not all(_KINDS[int](item) for item in value):
+        raise UserError(
+            f"`{name}` of {type(instance).__name__} must be a list of "
+            f"integers. Received: {cut(repr(value))}"
         )
 
 

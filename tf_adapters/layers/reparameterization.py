@@ -101,7 +101,8 @@ class Reparameterization(Float32Layer):
         # the layer's own.
         self._pairs = lambda: tuple(pairs)
         self._folds = folds
-        self._before_fold = None
+        # Function that undoes `fold`, or `None` if nothing is folded.
+        self._undo_fold: Callable[[], None] | None = None
         self.build(())
 
     def build(self, input_shape: Sequence[Any] | None) -> None:
@@ -120,7 +121,7 @@ class Reparameterization(Float32Layer):
     @property
     def folded(self) -> bool:
         """Whether `fold` has merged the adapter into the encoder."""
-        return self._before_fold is not None
+        return self._undo_fold is not None
 
     def _active(
         self, in_training: bool
@@ -184,22 +185,17 @@ class Reparameterization(Float32Layer):
             for variable in self.written()[len(values) :]
         ]
         values = [(v, ops.convert_to_numpy(value)) for v, value in values]
-        self._before_fold = [ops.convert_to_numpy(v) for v, _ in values]
-        for variable, value in values:
-            variable.assign(value)
-        for _, slot in self._folds():
-            slot.is_folded = True
+        before = [(v, ops.convert_to_numpy(v)) for v, _ in values]
+        # Later, blocks may be left out that are not now, and the reverse.
+        slots = [slot for _, slot in self._folds()]
+        self._undo_fold = lambda: _assign(before, slots, is_folded=False)
+        _assign(values, slots, is_folded=True)
 
     def unfold(self) -> None:
         """Restores the exact values that all variables had before `fold`."""
-        before = self._before_fold
-        if before is None:
-            return
-        for variable, value in zip(self.written(), before, strict=True):
-            variable.assign(value)
-        for _, slot in self._folds():
-            slot.is_folded = False
-        self._before_fold = None
+        if self._undo_fold is not None:
+            self._undo_fold()
+            self._undo_fold = None
 
     def written(self) -> list[keras.Variable]:
         """Returns the variables that `fold` writes.
@@ -230,6 +226,17 @@ class Reparameterization(Float32Layer):
         for variable, function in self._pairs():
             if hasattr(function, "start_from"):
                 function.start_from(ops.convert_to_numpy(variable))
+
+
+def _assign(
+    values: Iterable[tuple[keras.Variable, np.ndarray]],
+    slots: "Iterable[Slot]",
+    is_folded: bool,
+) -> None:
+    for variable, value in values:
+        variable.assign(value)
+    for slot in slots:
+        slot.is_folded = is_folded
 
 
 def _replaces_dropout(function: keras.layers.Layer) -> bool:

@@ -46,7 +46,9 @@ def write_adapter(
             if a weight is not finite.
     """
     adapter_folder.check_finite(tensors)
-    folder = Path(folder)
+    config = _as_json(config)
+    # The name of "." is empty.
+    folder = Path(folder).absolute()
     if folder.exists():
         _check_replaceable(folder, config, overwrite)
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
@@ -79,16 +81,31 @@ def _check_replaceable(
         )
     if overwrite:
         return
-    # Convert as in a JSON file: tuples become lists.
-    new = json.loads(json.dumps(config))
     for part in ("encoder", "method", "head", "below"):
-        if _identity(there.get(part)) != _identity(new.get(part)):
+        if _identity(there.get(part)) != _identity(config.get(part)):
             raise AdapterError(
                 f"{folder} holds the adapter of another model: its {part} is "
                 f"{cut(_identity(there.get(part)))}, but the one to save has "
-                f"{cut(_identity(new.get(part)))}. Give another folder, or "
+                f"{cut(_identity(config.get(part)))}. Give another folder, or "
                 "pass overwrite=True to replace it."
             )
+
+
+def _as_json(config: dict[str, Any]) -> dict[str, Any]:
+    """Converts a dict as a JSON file would: tuples become lists, for example.
+
+    NumPy numbers and arrays become numbers and lists.
+    """
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, np.generic | np.ndarray):
+            return value.tolist()
+        raise AdapterError(
+            "An adapter's details are stored as JSON, which has no values of "
+            f"type {type(value).__name__}. Received: {cut(repr(value))}"
+        )
+
+    return json.loads(json.dumps(config, default=plain))
 
 
 def _identity(part: Any) -> Any:

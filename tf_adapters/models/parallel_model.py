@@ -50,6 +50,7 @@ class ParallelModel(FeaturesModel):
         super().__init__(autocast=False, dtype="float32", trainable=False)
         self.composition = composition
         self.models = models
+        self._left_out: list[Any] = []
         self.built = True
 
     def make_predict_function(
@@ -57,6 +58,10 @@ class ParallelModel(FeaturesModel):
     ) -> Callable[..., Any] | None:
         for model in self.models:
             model.check_encoder()
+        left_out = [model.left_out for model in self.models]
+        if left_out != self._left_out:
+            self._left_out = left_out
+            self._forget_graphs()
         return super().make_predict_function(force)
 
     def check_features(self, inputs: Any) -> None:

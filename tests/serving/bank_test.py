@@ -11,6 +11,7 @@ from tests.stored import change_config
 import tf_adapters
 from tf_adapters import heads
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.interop import hub
 from tf_adapters.interop.hub import HubError
 from tf_adapters.serving.adapter_bank import AdapterBank
 from tf_adapters.serving.failures import loading_failed
@@ -116,3 +117,39 @@ def _error(number):
 )
 def test_errors_of_disk_and_network_may_pass(error, status):
     assert loading_failed(error).status == status
+
+
+def test_an_adapter_of_the_hub_comes_back_as_it_was(folder, monkeypatch):
+    address, pulled = "hf://owner/films", []
+
+    def pull(source):
+        pulled.append(source)
+        return folder / "films"
+
+    monkeypatch.setattr(hub, "pull", pull)
+    monkeypatch.setattr(hub, "find_cached", lambda _: folder / "films")
+    bank = _bank(capacity=1)
+    bank.load("films", address)
+    bank.load("stars", str(folder / "stars"))  # Takes its place.
+    bank.load("films", address)
+    assert pulled == [address]
+    bank.forget("films")
+    bank.load("films", address)  # A client has asked for it again.
+    assert pulled == [address] * 2
+
+
+def test_a_write_that_fails_leaves_room_for_others(folder, monkeypatch):
+    bank = _bank(capacity=2)
+    bank.load("films", str(folder / "films"))
+
+    def fail(*_):
+        raise MemoryError
+
+    free = []
+    for _ in range(3):
+        with monkeypatch.context() as patch, pytest.raises(MemoryError):
+            patch.setattr(type(bank.bank.core), "write", fail)
+            bank.load("stars", str(folder / "stars"))
+        free.append([len(rows) for rows in bank.bank._rows._free.values()])
+    assert free[0] == free[1] == free[2]
+    bank.load("stars", str(folder / "stars"))

@@ -105,6 +105,31 @@ def test_other_inputs_are_refused(changes, message):
         tensors.read_infer(body)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"id": "\ud800"},
+        {"outputs": [{"name": "\ud800"}]},
+        {"inputs": [_input(["a"], name="\ud800")]},
+    ],
+)
+def test_names_that_no_response_can_repeat_are_refused(changes):
+    body = _body(**{"inputs": [_input(["a"])], **changes})
+    with pytest.raises(RequestError, match="half of a surrogate pair"):
+        tensors.read_infer(body)
+
+
+def test_no_input_replaces_another():
+    body = _body(inputs=[_input(["a"]), _input(["b"])])
+    with pytest.raises(RequestError, match="Two inputs are named `text`"):
+        tensors.read_infer(body)
+
+
+def test_a_long_number_of_bytes_is_refused():
+    with pytest.raises(RequestError, match="must be a number of bytes"):
+        tensors.read_infer(_body(inputs=[_input(["a"])]), "9" * 5_000)
+
+
 def test_inputs_of_different_lengths_are_refused():
     body = _body(inputs=[_input(["a"], name="x"), _input(["a", "b"], name="y")])
     with pytest.raises(RequestError, match="same shape"):

@@ -1,12 +1,17 @@
 """Names and places of the adapters of a server."""
 
+import json
+import os
+
 import pytest
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.serving.catalog import Catalog
+from tf_adapters.serving.common_encoder import encoder_of
 from tf_adapters.serving.request_error import RequestError
 from tf_adapters.serving.sources import find_adapters
 from tf_adapters.serving.sources import is_allowed
+from tf_adapters.serving.sources import present_adapters
 from tf_adapters.serving.steps import plan_steps
 
 
@@ -32,6 +37,11 @@ def test_adapters_are_named_after_run_folders(tmp_path):
     _write(tmp_path / "other" / "films")
     with pytest.raises(ConfigError, match="Two adapters have the name `films`"):
         find_adapters([str(tmp_path), str(tmp_path / "other")])
+    # Adapters that come later are found nevertheless, and so is the first.
+    places = [str(tmp_path), str(tmp_path / "gone"), str(tmp_path / "other")]
+    found = present_adapters(places)
+    assert found["films"] == str(tmp_path / "films")
+    assert found.keys() == {"films", "hub", "many.sst2", "other.films"}
 
 
 def test_only_allowed_sources_are_loaded(tmp_path):
@@ -52,6 +62,8 @@ def test_only_allowed_sources_are_loaded(tmp_path):
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
     assert not is_allowed(str(tmp_path / "circle"), allowed)
     assert not is_allowed(str(tmp_path), [])
+    # `--allow_sources=/srv,` has an empty item, which is no folder.
+    assert not is_allowed(os.path.abspath("runs"), [str(tmp_path), ""])
 
 
 def test_a_new_declaration_keeps_what_requests_added():
@@ -90,3 +102,31 @@ def test_a_replaced_offer_is_not_changed():
 )
 def test_steps_are_of_similar_lengths_and_within_the_budget(lengths, steps):
     assert list(plan_steps(lengths, max_tokens=100)) == steps
+
+
+def _write_encoder(folder, fingerprint, quantization=None):
+    encoder = {"name": "bert", "fingerprint": fingerprint}
+    if quantization:
+        encoder["quantization"] = quantization
+    _write(folder)
+    config = {
+        "format_version": 1,
+        "encoder": encoder,
+        "method": {"name": "bitfit"},
+    }
+    config |= {"head": None, "details": {}}
+    (folder / "adapter_config.json").write_text(json.dumps(config))
+    return str(folder)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_encoder_of_adapters_of_which_some_are_damaged(tmp_path, order):
+    given = [
+        ("a", _write_encoder(tmp_path / "a", "0" * 16, "int8")),
+        ("b", _write_encoder(tmp_path / "b", "0" * 16)),
+        ("damaged", _write_encoder(tmp_path / "damaged", "0" * 16)),
+    ]
+    config = tmp_path / "damaged" / "adapter_config.json"
+    config.write_text(config.read_text().replace("null", "5"))
+    assert encoder_of(dict(given[::order])) == ("bert", None)
+    assert encoder_of(dict(given[:1])) == ("bert", "int8")

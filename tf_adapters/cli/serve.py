@@ -11,6 +11,7 @@ from typing import Any
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import Flag
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.config import plugins
 
 if TYPE_CHECKING:
     from tf_adapters.serving.settings import Settings
@@ -44,6 +45,7 @@ def run_serve(
             f"There is no adapter in {' and '.join(arguments)}. Train one, or "
             "give --at_first_use and --encoder to serve those that come later."
         )
+    plugins.load_plugins(options.plugin)
     settings = _settings(options, layer, arguments, found)
     from tf_adapters.serving import server
 
@@ -85,6 +87,7 @@ def _settings(
         ray_address=options.ray_address,
         allow_sources=tuple(map(_absolute, options.allow_sources or ())),
         at_first_use=options.at_first_use,
+        plugins=tuple(map(_absolute, options.plugin)),
         token=os.environ.get(_TOKEN) or None,
         log_file=options.log_file and os.path.abspath(options.log_file),
         grace=options.grace,
@@ -188,7 +191,7 @@ COMMAND = Command(
     groups={
         "Adapters": (
             *("encoder", "at_first_use", "allow_sources", "capacity"),
-            *("precision", "quantize"),
+            *("precision", "quantize", "plugin"),
         ),
         "Network": ("host", "port", "log_file"),
         "Limits": (

@@ -200,7 +200,12 @@ class BankStorage(EncoderModel):
             self._entries.give_back(index)
             raise
         rows = self._rows.take(arrays)
-        self.core.write(index, rows, arrays)
+        try:
+            self.core.write(index, rows, arrays)
+        except BaseException:
+            self._rows.give_back(rows)
+            self._entries.give_back(index)
+            raise
         self._check_widths(arrays)
         (head,) = _widths([arrays]).items()
         member = dataclasses.replace(member, name=name, tensors={})

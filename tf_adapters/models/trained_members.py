@@ -97,9 +97,12 @@ def read_members(
         for adapter, with_head in zip(adapters, with_heads, strict=True)
     ]
     paths = list(map(_path_of, adapters, members))
-    for path in paths:
+    for path, member in zip(paths, members, strict=True):
         if paths.count(path) > 1:
-            raise AdapterError(f"{cut(path)} is given twice. Name it once.")
+            advice = "Name it once."
+            if member.folder is None:
+                advice = "Give models different names: `adapt(..., name=...)`."
+            raise AdapterError(f"{cut(path)} is given twice. {advice}")
     names = _shortest_ends(paths)
     return tuple(
         dataclasses.replace(member, name=name)

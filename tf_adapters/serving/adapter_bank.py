@@ -92,7 +92,10 @@ class AdapterBank:
         """
         member = self._loaded(key)
         if member is None:
-            folder = _local(source)  # Others do not wait for a download.
+            # Others do not wait for a download. An adapter that was removed to
+            # make room comes back as it was, not as the Hub's newest version.
+            was_there = key in self._readings
+            folder = _at_hand(source) if was_there else _local(source)
             with self._loading:
                 member = self._loaded(key) or self._add(key, folder)
         return self._describe(key, member)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.interop import formats
 from tf_adapters.interop import stored_adapter
@@ -17,13 +20,15 @@ def encoder_of(sources: dict[str, str]) -> tuple[str, str | None]:
     Raises:
         ConfigError: If no adapter names its encoder, or if they name several.
     """
-    found = {}
+    found, modes = {}, set()
     for name, source in sources.items():
-        stored = stored_adapter.find_stored(source)
         # A damaged folder is reported to those who ask for the adapter.
-        if stored.format == formats.OURS and stored.parsed is not None:
-            encoder = stored.config["encoder"]
-            found.setdefault(encoder["fingerprint"], (name, encoder))
+        with contextlib.suppress(UserError):
+            stored = stored_adapter.find_stored(source)
+            if stored.format == formats.OURS and stored.parsed is not None:
+                encoder = stored.config["encoder"]
+                found.setdefault(encoder["fingerprint"], (name, encoder))
+                modes.add(encoder.get("quantization"))
     if not found:
         raise ConfigError(
             "None of the adapters says which encoder it belongs to. Give it: "
@@ -40,4 +45,5 @@ def encoder_of(sources: dict[str, str]) -> tuple[str, str | None]:
             "the other adapters are then refused with status 409."
         )
     ((_, encoder),) = found.values()
-    return encoder["name"], encoder.get("quantization")
+    # Without loss, if the adapters were trained in different ones.
+    return encoder["name"], modes.pop() if len(modes) == 1 else None

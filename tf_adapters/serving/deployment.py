@@ -85,6 +85,8 @@ class Gateway:
         log = RequestLog(settings.log_file)
         self._app = App(self.service, log, settings.token, settings.host)
         self._listener: Listener | None = None
+        # A replica downloads as many adapters at a time.
+        self._loads = asyncio.Semaphore(BATCHES)
         if settings.ray_address is None:
             self._listener = Listener(
                 self._app.starlette(), settings.host, settings.port
@@ -114,9 +116,10 @@ class Gateway:
 
     async def load(self, key: str, source: str) -> dict[str, Any]:
         """Loads an adapter; see `Engine.load`."""
-        found = await self._retried(
-            lambda: self._engine.load.remote(key, source)
-        )
+        async with self._loads:
+            found = await self._retried(
+                lambda: self._engine.load.remote(key, source)
+            )
         if isinstance(found, Reply):
             wait = RETRY_SECONDS if found.status == 503 else None
             raise LoadError(found.status, found.message, wait)
@@ -188,7 +191,8 @@ def application(settings: Settings, sources: dict[str, str]) -> Any:
         EngineReplica,
         name="engine",
         num_replicas=settings.replicas,
-        max_ongoing_requests=BATCHES,
+        # Batches, downloads, and short calls: no kind may stop the others.
+        max_ongoing_requests=3 * BATCHES,
         ray_actor_options={"num_cpus": 1, "num_gpus": settings.gpus},
         graceful_shutdown_timeout_s=settings.grace,
         graceful_shutdown_wait_loop_s=_LAST_SECONDS / 10,

@@ -14,6 +14,8 @@ from typing import NoReturn
 from tf_adapters.common.text_files import is_unicode
 from tf_adapters.serving.request_error import RequestError
 
+# JSON can write one, but it has no form in UTF-8.
+HALF = "half of a surrogate pair, which is not a character"
 _EXAMPLE = '{"instances": ["a fine film", "a dull one"]}'
 
 
@@ -116,6 +118,5 @@ def check_unicode(place: int, text: str) -> None:
     if not is_unicode(text):
         raise RequestError(
             400,
-            f"Instance {place} (the first is 0) has half of a surrogate pair, "
-            "which is not a character.",
+            f"Instance {place} (the first is 0) has {HALF}.",
         )

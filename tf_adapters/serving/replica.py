@@ -29,9 +29,11 @@ class EngineReplica:
 
     def __init__(self, settings: Settings) -> None:
         # Imported here, so that the gateway does not import TensorFlow.
+        from tf_adapters.config.plugins import load_plugins
         from tf_adapters.encoders.load import load_encoder
         from tf_adapters.serving.engine import Engine
 
+        load_plugins(settings.plugins)
         encoder, tokenizer = load_encoder(
             settings.encoder, settings.precision, quantize=settings.quantize
         )

@@ -51,11 +51,14 @@ def running(settings: Settings, sources: dict[str, str]) -> Iterator[Any]:
     Raises:
         ConfigError: If the port is not free, or the server cannot start.
     """
-    _check_port(settings.host, settings.port)
+    if settings.ray_address is None:
+        _check_port(settings.host, settings.port)
     _connect(settings.ray_address, settings.verbose)
     if not settings.verbose:
         logging.getLogger("ray.serve").setLevel(logging.WARNING)
     try:
+        if settings.ray_address is None:
+            _check_resources(settings)
         _start(settings)
         gateway = _run(settings, sources)
         try:
@@ -163,7 +166,27 @@ def _connect(address: str | None, verbose: bool) -> None:
             },
             **options,
         )
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        raise ConfigError(
-            f"Cannot reach Ray at --ray_address={address}: {error}"
-        ) from error
+    except Exception as error:  # Ray raises plain ones too.
+        what = (
+            f"reach Ray at --ray_address={address}" if address else "start Ray"
+        )
+        raise ConfigError(f"Cannot {what}: {error}") from error
+
+
+def _check_resources(settings: Settings) -> None:
+    """Raises a `ConfigError` if this machine cannot run all replicas.
+
+    Ray would wait for more processors. A cluster may start more machines.
+    """
+    there = ray.cluster_resources()
+    needed = {
+        "CPU": settings.replicas,
+        "GPU": settings.replicas * settings.gpus,
+    }
+    for kind, number in needed.items():
+        if number > there.get(kind, 0):
+            raise ConfigError(
+                f"--replicas={settings.replicas} with --ray_gpus="
+                f"{settings.gpus:g} need {number:g} {kind}s, but Ray finds "
+                f"{there.get(kind, 0):g} here. Give fewer."
+            )

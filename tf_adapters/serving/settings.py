@@ -25,6 +25,7 @@ class Settings:
         ray_address: Address of a Ray cluster, or `None` to start Ray here.
         allow_sources: Sources that clients may name, see `is_allowed`.
         at_first_use: Whether adapters are loaded when they are first asked for.
+        plugins: Paths of Python files with methods and heads of users.
         token: Token that clients must send, or `None`.
         log_file: Path of the file for a line about each request, or `None`.
         grace: Seconds for which the server waits for its requests at the end.
@@ -45,6 +46,7 @@ class Settings:
     ray_address: str | None = None
     allow_sources: tuple[str, ...] = ()
     at_first_use: bool = False
+    plugins: tuple[str, ...] = ()
     token: str | None = dataclasses.field(default=None, repr=False)
     log_file: str | None = None
     grace: float = 30.0

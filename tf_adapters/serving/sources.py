@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
+import contextlib
 import os
 from pathlib import Path
 
@@ -46,11 +47,15 @@ def find_adapters(places: Iterable[str]) -> dict[str, str]:
 
 
 def present_adapters(places: Iterable[str]) -> dict[str, str]:
-    """Returns `find_adapters`, or an empty dict if a place cannot be read."""
-    try:
-        return find_adapters(places)
-    except (ConfigError, OSError):
-        return {}
+    """Returns `find_adapters` of the places that can be read.
+
+    If two adapters have one name, the first one is found.
+    """
+    found: dict[str, str] = {}
+    for place in places:
+        with contextlib.suppress(ConfigError, OSError):
+            found = {**dict(_adapters_at(place)), **found}
+    return found
 
 
 def _adapters_at(place: str) -> Iterator[tuple[str, str]]:
@@ -131,7 +136,8 @@ def is_allowed(source: str, allowed: Collection[str]) -> bool:
             source == start or source.startswith((f"{start}/", f"{start}@"))
             for start in starts
         )
-    folders = [a for a in allowed if "://" not in a]
+    # An empty path would be the working folder.
+    folders = [a for a in allowed if a and "://" not in a]
     if not folders or "://" in source:
         return False
     # Unlike `Path.resolve`, this does not fail for links in a circle.

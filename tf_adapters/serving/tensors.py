@@ -14,6 +14,8 @@ import math
 import struct
 from typing import Any
 
+from tf_adapters.common.text_files import is_unicode
+from tf_adapters.serving.instances import HALF
 from tf_adapters.serving.instances import check_instance
 from tf_adapters.serving.instances import parse_object
 from tf_adapters.serving.request_error import RequestError
@@ -57,6 +59,8 @@ def read_infer(body: bytes, header_length: str | None = None) -> InferRequest:
     columns = {}
     for one in inputs:
         name, texts, binary = _read_input(one, binary)
+        if name in columns:
+            raise RequestError(400, f"Two inputs are named `{name[:40]}`.")
         columns[name] = texts
     return InferRequest(
         _instances(columns), _id_of(content), _names_of_outputs(content)
@@ -66,7 +70,9 @@ def read_infer(body: bytes, header_length: str | None = None) -> InferRequest:
 def _number_of_bytes(header_length: str | None, size: int) -> int:
     if header_length is None:
         return size
-    if not header_length.isdecimal() or int(header_length) > size:
+    # Longer numbers cannot be converted.
+    is_number = header_length.isdecimal() and len(header_length) < 20
+    if not is_number or int(header_length) > size:
         raise RequestError(
             400,
             "The header `Inference-Header-Content-Length` must be a number of "
@@ -87,7 +93,7 @@ def _read_input(one: Any, binary: bytes) -> tuple[str, list[str], bytes]:
     """
     if not isinstance(one, dict) or not isinstance(one.get("name"), str):
         raise RequestError(400, "Each input must be an object with a `name`.")
-    name = one["name"]
+    name = _checked(one["name"])
     if one.get("datatype") != "BYTES":
         raise RequestError(
             400, f"Input `{name[:40]}` must have the datatype BYTES."
@@ -161,9 +167,16 @@ def _instances(columns: dict[str, list[str]]) -> list[dict[str, str]]:
     return instances
 
 
+def _checked(name: str) -> str:
+    """Returns a name that the response can repeat, or raises an error."""
+    if not is_unicode(name):
+        raise RequestError(400, f"A name or id has {HALF}.")
+    return name
+
+
 def _id_of(content: dict[str, Any]) -> str | None:
     given = content.get("id")
-    return given[:200] if isinstance(given, str) else None
+    return _checked(given)[:200] if isinstance(given, str) else None
 
 
 def _names_of_outputs(content: dict[str, Any]) -> tuple[str, ...]:
@@ -175,7 +188,7 @@ def _names_of_outputs(content: dict[str, Any]) -> tuple[str, ...]:
         raise RequestError(
             400, "`outputs` must be a list of objects with a `name`."
         )
-    return tuple(one["name"] for one in outputs)
+    return tuple(_checked(one["name"]) for one in outputs)
 
 
 def output_tensors(

@@ -109,6 +109,8 @@ def test_only_adapters_cannot_train_without_a_head(tmp_path, capsys):
     override = "pretrain.adapters_only=true"
     assert _run(tmp_path, override, encoder=encoder) == 1
     assert f"encoder `{encoder}` has no such head" in capsys.readouterr().err
+    # An earlier run would still be there.
+    assert not (tmp_path / "pretrain").exists()
     assert _run(tmp_path, override, method="layer_norm") == 1
     assert "this method adds none" in capsys.readouterr().err
 

@@ -13,6 +13,10 @@ labels: [billing, bug, other]
 metrics: [macro_f1, accuracy]
 files: {train: data/train.csv, validation: data/dev.jsonl}
 """
+_OF_CLASSES = """\
+labels: [billing, bug, other]
+metrics: [macro_f1, accuracy]
+"""
 
 
 @pytest.fixture
@@ -94,7 +98,14 @@ def test_a_regression_of_ones_own(folder):
         ("data/dev.jsonl", r'"a\0b"', "the path of a file, which has no NUL"),
         ("[macro_f1, accuracy]", "{a: b}", "`metrics` must be a list"),
         ("name: tickets", "head: clasification\nname: t", "Did you mean"),
-        ("name: tickets", "label_range: [1, 0]\nname: t", "two numbers"),
+        (_OF_CLASSES, "head: regression\nlabel_range: [1, 0]\n", "two numbers"),
+        ("name: tickets", "label_range: [0, 1]\nname: t", "range` has no effe"),
+        ("name: tickets", "blank: _\nname: t", "`blank` has no effect on a cl"),
+        (
+            "metrics: [macro_f1, accuracy]",
+            "head: regression",
+            "`labels` has no",
+        ),
         (YAML, "- a\n", "keys and values"),
         (YAML, "a: [", "is not YAML"),
     ],

@@ -97,6 +97,8 @@ def train_experiment(
             pass
         if config.train.calibrate:
             calibration.check_calibration(experiment.model.head, config.head)
+        if prepare is not None:
+            prepare(experiment.model)
         # Only on the chief: callbacks on all workers would log the same.
         watchers = (
             callbacks.make_callbacks(config.train.callbacks)
@@ -119,7 +121,10 @@ def train_experiment(
             data.rows.clear()
             run_facts.print_sizes(examples, config.train.batch_size)
             run_facts.print_compilation(experiment.trainer.compiled_lengths)
-            before = _prepare(experiment, prepare, examples["validation"])
+            before = {}
+            if prepare is not None:
+                validation = examples["validation"]
+                before = {"before": experiment.trainer.evaluate(validation)}
             result = _train(experiment, run, examples, watchers)
             result["data_fingerprint"] = data.fingerprints
             result |= before | run_facts.of_pretraining(config.init_adapter)
@@ -132,20 +137,6 @@ def train_experiment(
             # Other workers may need the chief's files, and must not end first.
             workers.wait_for_all(strategy)
         return result
-
-
-def _prepare(
-    experiment: Experiment, prepare: Any, validation: Any
-) -> dict[Any, Any]:
-    """Calls `prepare` on the model, then evaluates the model before training.
-
-    Returns a dict whose key "before" has the metrics on the `validation`
-    examples. If `prepare` is `None`, returns an empty dict.
-    """
-    if prepare is None:
-        return {}
-    prepare(experiment.model)
-    return {"before": experiment.trainer.evaluate(validation)}
 
 
 def _train(

@@ -72,6 +72,7 @@ def load_task_file(path: str | Path, check_files: bool = True) -> Task:
             f"Task file `{path}`: a {head} needs `labels`, the list of its "
             "class names in the order of their ids."
         )
+    _check_effect(path, entries, head)
     metrics = entries.get("metrics", list(kind.default_metrics))
     files = _absolute_files(path, entries["files"])
     if check_files:
@@ -96,6 +97,22 @@ def load_task_file(path: str | Path, check_files: bool = True) -> Task:
         if "blank" in entries
         else "",
     )
+
+
+def _check_effect(path: Path, entries: dict[Any, Any], head: str) -> None:
+    """Raises a `UserError` for a key that has no effect on this kind."""
+    kind = KINDS[head]
+    has_effect = {
+        "labels": kind.has_classes,
+        "label_range": kind.label == "number",
+        "blank": kind.label == "choice",
+    }
+    for key, has_one in has_effect.items():
+        if entries.get(key) and not has_one:
+            raise UserError(
+                f"Task file `{path}`: `{key}` has no effect on a {head}. "
+                "Remove it, or give another `head`."
+            )
 
 
 def _read_yaml(path: Path) -> dict[Any, Any]:

@@ -9,6 +9,7 @@ import pytest
 from safetensors.numpy import load_file
 from safetensors.numpy import save_file
 
+from tests import tiny
 from tests.interop import folders
 import tf_adapters
 from tf_adapters import heads
@@ -345,3 +346,23 @@ def test_a_head_for_masked_tokens_has_its_encoders_epsilon(tmp_path):
     tf_adapters.save_adapter(model, tmp_path / "task", format="adapterhub")
     again = tf_adapters.load_adapter(tmp_path / "task", encoder)
     assert again.head.layer_norm_epsilon == epsilon
+
+
+@pytest.mark.parametrize("library", ["adapterhub", "peft"])
+def test_a_calibrated_head_keeps_its_probabilities(library, tmp_path):
+    encoder = folders.encoder("adapterhub/bert_pfeiffer")
+    head = heads.Classification(
+        ("no", "yes"), temperature=2.5, reads="pooled_output"
+    )
+    model = tf_adapters.adapt(encoder, methods.LoRA(rank=2), head)
+    tiny.randomize(model.trained_variables().values(), 0.8)
+    tf_adapters.save_adapter(model, tmp_path / "task", format=library)
+    again = tf_adapters.load_adapter(tmp_path / "task", encoder)
+    assert again.head.temperature == 1
+    features = tiny.batch(encoder)
+    expected, found = (
+        np.asarray(one.head.answer(one(features))["probabilities"])
+        for one in (model, again)
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert np.ptp(expected) > 0.1

@@ -9,6 +9,8 @@ import tempfile
 from typing import TYPE_CHECKING
 from typing import Any
 
+import numpy as np
+
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.checks import check_known
@@ -26,8 +28,6 @@ from tf_adapters.interop.formats import SETUP_FILE
 from tf_adapters.interop.peft import folder as peft_folder
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from tf_adapters.encoders.encoder import Encoder
     from tf_adapters.interop.stored_adapter import StoredAdapter
 
@@ -145,6 +145,7 @@ def write_folder(
     if folder.exists():
         raise AdapterError(f"{folder} exists. Give a folder that does not.")
     config, tensors = _without(config.get("left_out"), config, tensors)
+    tensors = _divided(config["head"] or {}, tensors)
     # In AdapterHub's format, members leave out the same blocks as the fusion.
     blocks = config["method"].get("leave_out")
     members = [(name, *_without(blocks, *member)) for name, *member in members]
@@ -174,6 +175,29 @@ def write_folder(
         (partial / "README.md").write_text(card, encoding="utf-8")
         folder.parent.mkdir(parents=True, exist_ok=True)
         partial.rename(folder)
+
+
+def _divided(
+    head: dict[str, Any], tensors: dict[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Divides a calibrated head's last layer by its temperature.
+
+    Other libraries have no temperature: the logits themselves must be those
+    from which the probabilities are computed.
+
+    Args:
+        head: The head in our `adapter_config.json`.
+        tensors: Dict from our tensor names to arrays.
+    """
+    temperature = head.get("temperature", 1.0)
+    if temperature == 1.0:
+        return tensors
+    divided = {
+        name: tensors[name] / np.asarray(temperature, tensors[name].dtype)
+        for name in ("head/kernel", "head/bias")
+        if name in tensors
+    }
+    return {**tensors, **divided}
 
 
 def _without(

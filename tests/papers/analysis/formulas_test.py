@@ -73,6 +73,8 @@ def test_every_span_is_left_out_once():
         [[0.01, 0.03, 0.07], [np.nan, 0.02, 0.06], [np.nan, np.nan, 0.04]]
     )
     np.testing.assert_allclose(found, 100 * expected / 0.8)
+    with pytest.raises(UserError, match="complete model is 0"):
+        span_ablation.percent_changes(values, 0.0)
 
 
 def test_spans_are_named_and_their_changes_averaged_over_runs():

@@ -90,3 +90,10 @@ def test_a_metric_that_no_run_has_is_an_error(study, capsys):
     flags = [f"--study_dir={study}", "--metric=f1"]
     assert analyse.run_analysis(["trade_off", *flags]) == 1
     assert "has validation/f1" in capsys.readouterr().err
+
+
+def test_an_axis_of_words_is_refused(study, capsys):
+    flags = [f"--study_dir={study}", "--x=method", f"--output={study}/made"]
+    assert analyse.run_analysis(["trade_off", *flags]) == 1
+    message = "--x=method has no numbers for an axis. Its values: ['bitfit', 'f"
+    assert message in capsys.readouterr().err

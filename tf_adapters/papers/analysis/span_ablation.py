@@ -55,7 +55,15 @@ def percent_changes(values: Any, whole: Any) -> np.ndarray:
 
     Returns:
         Array `(L, L)` indexed by first and last block, NaN below the diagonal.
+
+    Raises:
+        UserError: If `whole` is 0.
     """
+    if not whole:
+        raise UserError(
+            "The metric of the complete model is 0, so there are no changes in "
+            "percent of it. Train the run longer, or on more examples."
+        )
     size = 1 + max(last for _, last in values)
     matrix = np.full((size, size), np.nan)
     for place, value in values.items():

@@ -191,6 +191,7 @@ class TradeOff(Analysis):
         needed = ("task", *sizes, *over, *x, options.lines)
         runs = count_without_head(study_runs.load_study_runs(folder, needed))
         runs = runs.assign(method=runs[options.lines])
+        _check_numbers(runs, x)
         split = options.split or _split(folder)
         value = f"{split}/{options.metric}" if options.metric else split
         runs = study_runs.with_value(runs, value, folder)
@@ -226,6 +227,18 @@ class TradeOff(Analysis):
                 )
             _label(axis, here, here.of.iloc[0], f"{task}{_bars(here.runs)}")
         return figure
+
+
+def _check_numbers(runs: pd.DataFrame, columns: list[str]) -> None:
+    """Raises a `UserError` if a column for the x-axis holds words."""
+    for name in columns:
+        try:
+            pd.to_numeric(runs[name])
+        except (TypeError, ValueError):
+            raise UserError(
+                f"--x={name} has no numbers for an axis. Its values: "
+                f"{cut(sorted(set(map(str, runs[name]))))}"
+            ) from None
 
 
 def _split(folder: Path) -> Any:

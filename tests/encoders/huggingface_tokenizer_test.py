@@ -294,3 +294,47 @@ def test_a_tokenizer_with_added_tokens_has_none_in_a_graph():
     added = {"id": 6, "content": "[E1]", "special": False}
     content["added_tokens"].append(added)
     assert graph_tokenizers.of_content(content, "[CLS]") is None
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("added_tokens.json", {"zxqw": 30522}),
+        (
+            "tokenizer_config.json",
+            {
+                "tokenizer_class": "BertTokenizer",
+                "added_tokens_decoder": {"30522": {"content": "zxqw"}},
+            },
+        ),
+    ],
+)
+def test_words_added_to_a_vocabulary_are_found(tmp_path, file, content):
+    for name in ("vocab.txt", "config.json"):
+        shutil.copy(minilm.minilm_folder() / name, tmp_path)
+    plain = huggingface_tokenizer.load_huggingface_tokenizer(tmp_path)
+    assert isinstance(plain, WordPieceTokenizer)
+    (tmp_path / file).write_text(json.dumps(content))
+    tokenizer = huggingface_tokenizer.load_huggingface_tokenizer(tmp_path)
+    text = "a zxqw film"
+    original = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert tokenizer([text]) == expected_ids(original, [text])
+    assert 30522 in tokenizer([text])[0]
+
+
+def test_a_tokenizer_of_another_class_is_not_word_piece(tmp_path):
+    for name in ("vocab.txt", "config.json"):
+        shutil.copy(minilm.minilm_folder() / name, tmp_path)
+    options = {"tokenizer_class": "BertJapaneseTokenizer"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(options))
+    tokenizer = huggingface_tokenizer.load_huggingface_tokenizer(tmp_path)
+    assert type(tokenizer._tokenizer).__name__ == "BertJapaneseTokenizer"
+
+
+def test_a_tokenizer_without_special_tokens_is_refused(only_tokenizer_json):
+    folders.edit(only_tokenizer_json / "tokenizer.json", "post_processor", None)
+    options = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    path = only_tokenizer_json / "tokenizer_config.json"
+    path.write_text(json.dumps(options))
+    with pytest.raises(UserError, match="adds no tokens around a text"):
+        huggingface_tokenizer.load_huggingface_tokenizer(only_tokenizer_json)

@@ -142,3 +142,16 @@ def test_the_fused_update_is_that_of_keras():
         values.append([v.numpy() for v in variables])
     for fused, expected in zip(*values, strict=True):
         np.testing.assert_allclose(fused, expected, rtol=1e-5)
+
+
+def test_two_schedules_in_a_row_have_a_config():
+    schedules = keras.optimizers.schedules
+    one = optimizers.SequentialSchedule(
+        schedules.PolynomialDecay(0.0, 10, 1.0), 10, schedules.CosineDecay(1, 9)
+    )
+    other = keras.saving.deserialize_keras_object(
+        keras.saving.serialize_keras_object(one)
+    )
+    for step in (0, 4, 9, 10, 15, 19):
+        assert float(other(step)) == pytest.approx(float(one(step)))
+    assert float(other(5)) == pytest.approx(0.5)

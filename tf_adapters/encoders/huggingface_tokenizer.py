@@ -35,6 +35,12 @@ _FILES = (
     "`spiece.model`, `spm.model` or `tokenizer.json`"
 )
 
+# Classes of transformers whose words are those of BERT's WordPiece.
+_WORD_PIECE = (
+    *("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"),
+    *("MPNetTokenizer", "PreTrainedTokenizer", "TokenizersBackend"),
+)
+
 _FLAGS = (
     "add_prefix_space",
     "do_lower_case",
@@ -105,6 +111,8 @@ def _load(
 
             return sentence_piece.load(folder / name, _options(folder))
     elif (folder / "vocab.txt").is_file():
+        if _needs_transformers(folder):
+            return HuggingFaceTokenizer(folder)
         return _word_piece(folder, model_type)
     if (folder / "tokenizer.json").is_file():
         return HuggingFaceTokenizer(folder)
@@ -121,6 +129,31 @@ def _options(folder: pathlib.Path) -> dict[str, Any]:
     for key in _FLAGS:
         config_checks.check_flag(key, options.get(key), path)
     return options
+
+
+def _needs_transformers(folder: pathlib.Path) -> bool:
+    """Returns whether `vocab.txt` alone does not say how to tokenize.
+
+    This is so for tokenizers that split words in another way, such as
+    `BertJapaneseTokenizer`, and for words that were added to the vocabulary.
+    """
+    options = _options(folder)
+    name = str(options.get("tokenizer_class") or "BertTokenizer")
+    if name.removesuffix("Fast") not in _WORD_PIECE:
+        return True
+    entries = options.get("added_tokens_decoder")
+    entries = entries.values() if isinstance(entries, dict) else ()
+    added = {
+        entry.get("content")
+        for entry in entries
+        if isinstance(entry, dict) and not entry.get("special")
+    }
+    if (folder / "added_tokens.json").is_file():
+        added |= set(config_checks.read_json(folder / "added_tokens.json"))
+    # Special tokens are plain text, as in every text.
+    added -= {value for value in options.values() if isinstance(value, str)}
+    text = (folder / "vocab.txt").read_text(encoding="utf-8")
+    return bool(added - {None} - set(text.split("\n")))
 
 
 def _word_piece(folder: pathlib.Path, model_type: Any) -> WordPieceTokenizer:
@@ -167,6 +200,12 @@ class HuggingFaceTokenizer:
         # empty second text would not be treated as a pair.)
         pair = self._tokenizer("a", "a", return_token_type_ids=True)
         length = len(self(["a"])[0])
+        if len(pair["input_ids"]) == 2 * length:
+            raise UserError(
+                f"The tokenizer in `{folder}` adds no tokens around a text: "
+                "its `tokenizer.json` has no post-processor. Save it again "
+                "with the transformers class of its model."
+            )
         self.start_token_id, *inside, self.end_token_id = pair["input_ids"]
         self.separator_ids = inside[length:-length]
         self.second_segment = max(pair["token_type_ids"])

@@ -120,12 +120,24 @@ def make_devices(config: Config) -> JaxDevices:
 
 @functools.cache
 def _hide_gpus_from_tensorflow() -> None:
-    """Leaves the memory of all GPUs to JAX. TensorFlow only reads the data."""
+    """Leaves the memory of all GPUs to JAX. TensorFlow only reads the data.
+
+    Raises:
+        ConfigError: If TensorFlow has taken the GPUs already.
+    """
     if importlib.util.find_spec("tensorflow") is None:
         return
     import tensorflow as tf
 
-    tf.config.set_visible_devices([], "GPU")
+    if not tf.config.list_physical_devices("GPU"):
+        return
+    try:
+        tf.config.set_visible_devices([], "GPU")
+    except RuntimeError as error:
+        raise ConfigError(
+            "TensorFlow computes on this process's GPUs already, so JAX cannot "
+            "have them. Start a new process for JAX."
+        ) from error
 
 
 @functools.cache

@@ -60,6 +60,7 @@ class LinearWarmupAndDecay(keras.optimizers.schedules.LearningRateSchedule):
         }
 
 
+@keras.saving.register_keras_serializable("tf_adapters")
 class SequentialSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """Two learning rate schedules, one after the other.
 
@@ -82,6 +83,21 @@ class SequentialSchedule(keras.optimizers.schedules.LearningRateSchedule):
     def __call__(self, step: Tensor) -> Tensor:
         return ops.where(
             step < self.steps, self.first(step), self.second(step - self.steps)
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        serialize = keras.saving.serialize_keras_object
+        return {
+            "first": serialize(self.first),
+            "steps": self.steps,
+            "second": serialize(self.second),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "SequentialSchedule":
+        read = keras.saving.deserialize_keras_object
+        return cls(
+            read(config["first"]), config["steps"], read(config["second"])
         )
 
 

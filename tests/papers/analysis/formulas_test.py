@@ -18,6 +18,7 @@ from tf_adapters.papers.analysis import span_ablation
 from tf_adapters.papers.analysis import stability
 from tf_adapters.papers.analysis import token_shift
 from tf_adapters.papers.analysis import trade_off
+from tf_adapters.papers.analysis import transfer
 
 GENERATOR = np.random.default_rng(0)
 
@@ -388,3 +389,23 @@ def test_shifts_of_words_are_means_over_places_and_blocks():
     # Word 7: places 0 and 2; a block's weight times the length of its vector.
     first = np.mean([(1 * 2 + 0 * 10) / 2, (3 * 2 + 5 * 10) / 2])
     assert found == {7: (first, 2), 8: ((2 * 2 + 4 * 10) / 2, 1)}
+
+
+def test_runs_in_several_languages_are_averaged_over_seeds_only():
+    columns = ["run", "task", "data.train_fraction", "method", "seed"]
+    rows = [
+        [f"{method}{fraction}{seed}", "xnli", fraction, method, seed]
+        for method in ("full", "houlsby")
+        for fraction in (0.05, 0.1)
+        for seed in (0, 1)
+    ]
+    table = pd.DataFrame(rows, columns=columns)
+    lines = transfer.lines_of(table.assign(language="all", score=1.0))
+    assert list(dict.fromkeys(lines)) == [
+        "full, train_fraction 0.05",
+        "full, train_fraction 0.1",
+        "houlsby, train_fraction 0.05",
+        "houlsby, train_fraction 0.1",
+    ]
+    same = table[table["data.train_fraction"] == 0.1]
+    assert set(transfer.lines_of(same)) == {"full", "houlsby"}

@@ -44,6 +44,25 @@ def scores(runs: pd.DataFrame) -> Any:
     return found.assign(language=language, score=100 * found.score)
 
 
+def lines_of(table: pd.DataFrame) -> pd.Series:
+    """Returns the line of a picture to which each row of `scores` belongs.
+
+    That is the method and, if runs of a method differ in a setting other than
+    the seed, as in the share of training examples, this setting.
+
+    Args:
+        table: Rows of one task.
+    """
+    usual = ("run", "task", "method", "seed", "language", "score")
+    methods = table.groupby("method")
+    lines = table.method.astype(str)
+    for name in (name for name in table.columns if name not in usual):
+        if (methods[name].nunique(dropna=False) > 1).any():
+            short = name.rpartition(".")[2]
+            lines += f", {short} " + table[name].map(str)
+    return lines
+
+
 @register("transfer")
 class Transfer(Analysis):
     """Shows the score in each language, and averages over languages.
@@ -79,8 +98,8 @@ class Transfer(Analysis):
             names = list(dict.fromkeys(here.language))
             averages = [name for name in AVERAGES if name in names]
             order = [*averages, *(n for n in names if n not in AVERAGES)]
-            lines = here.groupby("method", sort=False)
-            for method, line, style in pictures.styled(lines):
+            lines = here.assign(line=lines_of(here)).groupby("line", sort=False)
+            for name, line, style in pictures.styled(lines):
                 groups = line.groupby("language").score
                 found = groups.agg(["mean", "sem"]).reindex(order)
                 axis.errorbar(
@@ -89,7 +108,7 @@ class Transfer(Analysis):
                     found["sem"],
                     linestyle="none",
                     capsize=2,
-                    label=method,
+                    label=name,
                     **style,
                 )
             axis.set_xticks(range(len(order)), order, rotation=90)

@@ -10,6 +10,7 @@ import types
 import pytest
 
 from tests import commands
+from tests.cli import subcommands
 from tests.fixtures import huggingface_folders
 from tf_adapters import tasks
 from tf_adapters.cli import errors as cli_errors
@@ -479,6 +480,12 @@ def test_an_export_of_several_adapters_needs_them(tmp_path, capsys):
     runs = [str(tmp_path / "a"), str(tmp_path / "b")]
     assert _run(tmp_path, mode="export", adapters=runs) == 1
     assert "is not a run folder" in capsys.readouterr().err
+
+
+def test_a_mistyped_run_is_not_a_place_for_its_adapters(tmp_path, capsys):
+    gone = str(tmp_path / "gone")
+    assert subcommands.run("export", gone, "--adapters=a,b") == 1
+    assert f"{gone} holds no run. To export several" in capsys.readouterr().err
 
 
 def test_another_librarys_format_is_of_one_adapter(tmp_path, capsys):

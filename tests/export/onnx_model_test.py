@@ -81,6 +81,13 @@ def test_a_folder_of_something_else_is_kept(exported, tmp_path):
     assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
+def test_a_packer_of_too_many_tokens_is_refused(exported, tmp_path):
+    model, packer, _ = exported
+    long = tf_adapters.TextPacker(packer.tokenizer, 5_000)
+    with pytest.raises(UserError, match="max_length=5000 tokens, but the enc"):
+        tf_adapters.export_onnx(model, long, tmp_path / "model")
+
+
 def test_large_outputs_are_compared_by_their_digits():
     found = np.array([5000.25, 0.5])
     assert parity._difference(found, np.array([5000.0, 0.5])) < 1e-4

@@ -142,7 +142,7 @@ def test_an_argument_that_is_wrong(case):
 
 def test_a_search_of_a_mean():
     encoder, members = made_adapters.two("pfeiffer")
-    with pytest.raises(UserError, match="way to search weights of"):
+    with pytest.raises(UserError, match="`how` of a search for weights"):
         tf_adapters.search_weights(members, encoder, lambda m: 0.0, "mean")
 
 

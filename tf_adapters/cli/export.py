@@ -46,6 +46,12 @@ def run_export(
         options = with_options(options, mode="export")
     else:
         options = on_run("export", options, arguments)
+        if is_of_many_tasks(options):
+            raise ConfigError(
+                f"{cut(arguments[0])} holds no run. To export several adapters "
+                "as one model, leave it out, and name the folder to write to: "
+                "--model_dir=runs/served."
+            )
     return main.run_command(layer, options)
 
 

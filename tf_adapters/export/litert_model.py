@@ -99,7 +99,8 @@ def export_litert(
         Path of the folder.
 
     Raises:
-        UserError: If the model has no head, a length is not between 2 and the
+        UserError: If the model has no head, the packer makes longer inputs than
+            the encoder has positions for, a length is not between 2 and the
             packer's maximum length, or a library of the extra `export` is not
             installed.
         AdapterError: If LiteRT lacks an operation of the model, the file's
@@ -112,7 +113,7 @@ def export_litert(
         >>> sorted(path.name for path in folder.iterdir())
         ['model.tflite', 'tokenizer.json']
     """
-    token_outputs.check_model(model, "export_litert")
+    token_outputs.check_model(model, packer, "export_litert")
     precisions.check(precision, "litert")
     texts = CheckTexts(tuple(text_fields), rows, rows)
     return _export(model, packer, folder, precision, texts, lengths)

@@ -96,13 +96,14 @@ def export_onnx_encoder(
         Path of the folder.
 
     Raises:
-        UserError: If the model has no head, or a library of the extra `export`
-            is not installed.
+        UserError: If the model has no head, the packer makes longer inputs than
+            the encoder has positions for, or a library of the extra `export` is
+            not installed.
         AdapterError: If the adapter cannot be an input, ONNX lacks an operation
             of the model, or the file's outputs differ from the model's by more
             than 1e-4.
     """
-    token_outputs.check_model(model, "export_onnx_encoder")
+    token_outputs.check_model(model, packer, "export_onnx_encoder")
     weights = _weights(model)
     with replaced_folder(folder, "*.onnx", "ONNX file") as new:
         content = onnx_file.convert(

@@ -102,8 +102,9 @@ def export_onnx(
         Path of the folder.
 
     Raises:
-        UserError: If the model has no head, or a library of the extra `export`
-            is not installed.
+        UserError: If the model has no head, the packer makes longer inputs than
+            the encoder has positions for, or a library of the extra `export` is
+            not installed.
         AdapterError: If ONNX lacks an operation of the model, the file's
             outputs differ from the model's by more than 1e-4, or less than 90%
             of a quantized file's predictions equal those of the float32 file
@@ -116,7 +117,7 @@ def export_onnx(
         >>> sorted(path.name for path in folder.iterdir())
         ['model.onnx', 'run.py', 'tokenizer.json']
     """
-    token_outputs.check_model(model, "export_onnx")
+    token_outputs.check_model(model, packer, "export_onnx")
     precisions.check(precision, "onnx")
     texts = CheckTexts(tuple(text_fields), rows, rows)
     return _export(model, packer, folder, precision, texts)

@@ -87,8 +87,9 @@ def export_openvino(
         Path of the folder.
 
     Raises:
-        UserError: If the model has no head, or a library of the extra `export`
-            is not installed.
+        UserError: If the model has no head, the packer makes longer inputs than
+            the encoder has positions for, or a library of the extra `export` is
+            not installed.
         AdapterError: If ONNX lacks an operation of the model, the file's
             outputs differ from the model's by more than 1e-4, or the outputs of
             a quantized file differ by more than `export_onnx` allows.
@@ -99,7 +100,7 @@ def export_openvino(
         >>> sorted(path.name for path in folder.iterdir())
         ['model.bin', 'model.xml', 'tokenizer.json']
     """
-    token_outputs.check_model(model, "export_openvino")
+    token_outputs.check_model(model, packer, "export_openvino")
     precisions.check(precision, "openvino")
     texts = CheckTexts(tuple(text_fields), rows, rows)
     return _export(model, packer, folder, precision, texts)

@@ -17,6 +17,7 @@ from tf_adapters import heads
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens import words
 from tf_adapters.export import encoder_folder
+from tf_adapters.export import request_checks
 from tf_adapters.models.adapter_model import AdapterModel
 
 if TYPE_CHECKING:
@@ -31,11 +32,12 @@ if TYPE_CHECKING:
 _OF_TOKENS = ("token_ids", "padding_mask", "segment_ids")
 
 
-def check_model(model: object, function: str) -> None:
-    """Raises a `UserError` if a value is not an `AdapterModel` with a head.
+def check_model(model: object, packer: Packer, function: str) -> None:
+    """Raises a `UserError` if a model with a packer cannot be exported.
 
     Args:
-        model: Value to check.
+        model: Value that should be an `AdapterModel` with a head.
+        packer: `TextPacker`, whose inputs must not be too long for the model.
         function: Name of the public function that received the value.
     """
     if not isinstance(model, AdapterModel) or model.head is None:
@@ -44,6 +46,7 @@ def check_model(model: object, function: str) -> None:
             "`AdapterModel` with a head, as `adapt(encoder, method, head)` "
             f"returns. Received: {model!r:.100}"
         )
+    request_checks.check_packer(packer, model.encoder)
 
 
 def compute(

@@ -117,7 +117,7 @@ class AdapterMerge:
                 matching.matched_loras(slots, self.slots[self.target_index])
                 for slots in self.slots
             ]
-        if inputs is None:
+        if inputs is None or not len(inputs["token_ids"]):
             raise UserError(
                 "Matching the units of bottlenecks needs texts: pass "
                 "`inputs`, the features of a few hundred texts."

@@ -121,7 +121,7 @@ def search_weights(
         ...     [one, two], encoder, "output_sum", weights
         ... )
     """
-    check_known("way to search weights of,", how, ["output_sum", "sum"])
+    check_known("`how` of a search for weights,", how, ["output_sum", "sum"])
     merge = AdapterMerge(adapters, encoder, how, head_of)
     model = merge.make_model([0.0] * len(merge.members))
 

@@ -252,6 +252,29 @@ def test_boxes_of_unequal_sizes_are_cut(tmp_path):
     assert verdict.comparison.difference == pytest.approx(0)
 
 
+def test_boxes_of_a_setting_that_only_one_side_has(tmp_path):
+    task_and_seed = {"task": ["rte"], "seed": [0, 1, 2, 3]}
+    sizes = {"method": ["houlsby"], "method.units": [4, 8]}
+    grid = [
+        {**task_and_seed, **sizes},
+        {**task_and_seed, "method": ["head_only"]},
+    ]
+
+    def score(run):
+        # Sizes differ by far, which is no spread over seeds.
+        return 0.4 + 0.1 * run.point.get("method.units", 0) / 4
+
+    (verdict,) = _judge(
+        *(tmp_path, score, [SPREADS]),
+        predicts=False,
+        grid=grid,
+        where=[],
+        report={"rows": ["method", "method.units"]},
+    )
+    assert (verdict.comparison.pairs, verdict.comparison.runs) == (2, 16)
+    assert verdict.comparison.difference == pytest.approx(0)
+
+
 def test_a_margin_is_in_points(tmp_path):
     margins = {"within": 8.0}, {"at_most_behind": 8.0}, {"within": 0.5}
     own = [{**CLAIM, **margin} for margin in margins]

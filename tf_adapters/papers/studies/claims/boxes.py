@@ -44,20 +44,25 @@ def find_boxes(
         `split`. The box of the side `claim.higher` comes first.
     """
     ignored = {*claim.higher, *claim.than, *claim.spreads, *select_over}
-    keys = {
-        key
-        for run in runs
-        for key in ("task", *run.point)
-        if key not in ignored
-    }
-    high, low = (
-        _boxes(claim_pairs.side_rows(claim, wanted, runs, rows), keys)
+    points = {run.id: {"task", *run.point} - ignored for run in runs}
+    sides = [
+        claim_pairs.side_rows(claim, wanted, runs, rows)
         for wanted in (claim.higher, claim.than)
+    ]
+    of_high, of_low = (
+        set().union(*(points[row["run"]] for row in side)) for side in sides
+    )
+    # Only one side may have a key, such as the size of adapters.
+    shared = of_high & of_low
+    high, low = (
+        _boxes(side, shared, of_side - shared)
+        for side, of_side in zip(sides, (of_high, of_low), strict=True)
     )
     pairs = [
-        _of_equal_size(high[box], low[box], claim.spreads)
+        _of_equal_size(one, other, claim.spreads)
         for box in high
-        if box in low
+        for one in high[box]
+        for other in low.get(box, [])
     ]
     return [
         tuple([row[split] for row in box] for box in pair)
@@ -66,11 +71,16 @@ def find_boxes(
     ]
 
 
-def _boxes(rows: Any, keys: Any) -> Any:
-    boxes = collections.defaultdict(list)
+def _boxes(rows: Any, shared: Any, own: Any) -> dict[str, list[Any]]:
+    """Returns a dict from values of the keys `shared` to boxes of rows.
+
+    Rows of a box also have equal values of the keys `own`.
+    """
+    boxes = collections.defaultdict(lambda: collections.defaultdict(list))
     for row in rows:
-        boxes[_values(row, sorted(keys))].append(row)
-    return boxes
+        box = boxes[_values(row, sorted(shared))]
+        box[_values(row, sorted(own))].append(row)
+    return {key: list(found.values()) for key, found in boxes.items()}
 
 
 def _values(row: Any, keys: Any) -> str:

@@ -325,10 +325,18 @@ def test_words_added_to_a_vocabulary_are_found(tmp_path, file, content):
 def test_a_tokenizer_of_another_class_is_not_word_piece(tmp_path):
     for name in ("vocab.txt", "config.json"):
         shutil.copy(minilm.minilm_folder() / name, tmp_path)
-    options = {"tokenizer_class": "BertJapaneseTokenizer"}
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(options))
+    name = "BertJapaneseTokenizer"
+    folders.edit(tmp_path / "config.json", "tokenizer_class", name)
     tokenizer = huggingface_tokenizer.load_huggingface_tokenizer(tmp_path)
-    assert type(tokenizer._tokenizer).__name__ == "BertJapaneseTokenizer"
+    assert type(tokenizer._tokenizer).__name__ == name
+    assert tokenizer.in_graph() is None
+    with pytest.raises(UserError, match="in Python and has no offsets"):
+        tokenizer.with_offsets(["a film"])
+    with pytest.raises(UserError, match="in Python and has no form"):
+        tokenizer.to_json()
+    folders.edit(tmp_path / "config.json", "tokenizer_class", "NoTokenizer")
+    with pytest.raises(UserError, match="cannot load the tokenizer `NoToke"):
+        huggingface_tokenizer.load_huggingface_tokenizer(tmp_path)
 
 
 def test_a_tokenizer_without_special_tokens_is_refused(only_tokenizer_json):

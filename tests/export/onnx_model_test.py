@@ -73,12 +73,16 @@ def exported(tmp_path_factory):
     return model, packer, tf_adapters.export_onnx(model, packer, folder)
 
 
-def test_a_folder_of_something_else_is_kept(exported, tmp_path):
+def test_a_folder_of_something_else_is_kept(exported, tmp_path, monkeypatch):
     model, packer, _ = exported
     (tmp_path / "mine.txt").write_text("mine")
+    (tmp_path / "resnet50.onnx").write_text("of someone else")
     with pytest.raises(UserError, match="holds no ONNX file"):
         tf_adapters.export_onnx(model, packer, tmp_path)
     assert (tmp_path / "mine.txt").read_text() == "mine"
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="is the folder in which you work"):
+        tf_adapters.export_onnx(model, packer, ".")
 
 
 def test_a_packer_of_too_many_tokens_is_refused(exported, tmp_path):

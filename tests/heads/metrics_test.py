@@ -136,4 +136,25 @@ def test_adjacent_words_with_a_plain_tag_form_an_entity():
     names = ("entity_f1", "entity_precision", "entity_recall")
     found = metrics.compute_tagging(names, labels, predicted)
     # Right: PER. Predicted: PER and one LOC. There: PER, ORG and two LOC.
+    # (seqeval alone would find no ORG.)
     assert list(found.values()) == pytest.approx([1 / 3, 1 / 2, 1 / 4])
+
+
+@pytest.mark.parametrize(
+    ("there", "predicted", "score"),
+    [
+        ("B-PER M-PER E-PER", "B-PER M-PER O", 0.0),
+        ("B-PER I-PER L-PER", "B-PER I-PER L-PER", 1.0),
+        ("U-LOC O U-LOC", "U-LOC O O", 2 / 3),
+        ("B_PER I_PER O", "B_PER I_PER O", 1.0),
+        ("BUS BUS O", "BUS BUS O", 1.0),
+        ("ORG O O", "O O O", 0.0),
+    ],
+)
+def test_entities_of_other_schemes(there, predicted, score):
+    rows = [there.split()], [predicted.split()]
+    found = metrics.compute_tagging(("entity_f1",), *rows)
+    assert found["entity_f1"] == pytest.approx(score)
+    (tags,) = metrics.entity_tags(rows[0])
+    is_plain = there in ("BUS BUS O", "ORG O O")
+    assert (tags == rows[0][0]) is not is_plain

@@ -282,7 +282,7 @@ def test_the_working_directory_may_be_an_adapter_folder(folder, monkeypatch):
     assert adapter_folder.find_adapter_folder("/") == pathlib.Path("/")
 
 
-def test_numbers_of_numpy_are_stored(tmp_path, monkeypatch):
+def test_numbers_of_numpy_are_stored(tmp_path):
     method = methods.Pfeiffer(
         units=np.int64(4), leave_out=(np.int32(0),), init_stddev=np.float32(0.5)
     )
@@ -291,16 +291,28 @@ def test_numbers_of_numpy_are_stored(tmp_path, monkeypatch):
     assert method.leave_out == (0,)
     model = adapt(tiny.encoder(), method, head)
     details = {"scores": np.array([1.5, 2.0]), "rows": np.int64(3)}
-    saving.save_adapter(model, tmp_path / "adapter")
-    monkeypatch.chdir(tmp_path / "adapter")
-    saving.save_adapter(model, ".", details)
-    monkeypatch.chdir(tmp_path)
-    loaded = saving.load_adapter("adapter", tiny.encoder())
+    saving.save_adapter(model, tmp_path / "adapter", details)
+    loaded = saving.load_adapter(tmp_path / "adapter", tiny.encoder())
     assert loaded.method == method
     assert loaded.head == head
     stored = adapter_folder.read_adapter_config(tmp_path / "adapter")
     assert stored["details"] == {"scores": [1.5, 2.0], "rows": 3}
     with pytest.raises(AdapterError, match="no values of type set"):
         saving.save_adapter(model, tmp_path / "other", {"tags": {1}})
+    with pytest.raises(AdapterError, match="cannot be stored as JSON: keys"):
+        saving.save_adapter(model, tmp_path / "other", {"x": {np.int64(1): 2}})
+    assert type(methods.Pfeiffer(mixout=np.longdouble(0.5)).mixout) is float
+    with pytest.raises(UserError, match="`leave_out` of Pfeiffer .* integers"):
+        methods.Pfeiffer(leave_out=(np.int64(0), (1, 2)))
     with pytest.raises(UserError, match="`leave_out` of Pfeiffer .* integers"):
         methods.Pfeiffer(leave_out=("0",))
+
+
+@pytest.mark.parametrize("place", [".", ".."])
+def test_the_working_folder_is_not_replaced(folder, monkeypatch, place):
+    model = saving.load_adapter(folder, tiny.encoder())
+    (folder / "inside").mkdir()
+    monkeypatch.chdir(folder if place == "." else folder / "inside")
+    with pytest.raises(AdapterError, match="is the folder in which you work"):
+        saving.save_adapter(model, place)
+    assert (folder / "adapter.safetensors").exists()

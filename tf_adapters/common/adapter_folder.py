@@ -67,6 +67,21 @@ def replace(folder: Path, new: Path) -> None:
     own_files.remove(aside)
 
 
+def check_not_working_folder(folder: Path) -> None:
+    """Raises an `AdapterError` if a folder to replace is the working folder.
+
+    A process whose working folder is replaced has none afterwards.
+
+    Args:
+        folder: Path of the folder, or of a folder around the working folder.
+    """
+    if folder.exists() and Path.cwd().is_relative_to(folder.resolve()):
+        raise AdapterError(
+            f"{folder} is the folder in which you work, so it cannot be "
+            "replaced. Give another folder, or go to another one first."
+        )
+
+
 def _moved_aside(folder: Path) -> Path:
     # The path `.` has no name, but its absolute path does.
     folder = folder.absolute()

@@ -125,10 +125,8 @@ def check_values(instance: "DataclassInstance") -> None:
     hints = type_hints(type(instance))
     for field in dataclasses.fields(instance):
         value, hint = getattr(instance, field.name), hints[field.name]
-        if _has_numpy(value):
-            value = np.asarray(value).tolist()
-            value = tuple(value) if isinstance(value, list) else value
-            object.__setattr__(instance, field.name, value)
+        value = _without_numpy(value)
+        object.__setattr__(instance, field.name, value)
         accepted = _accepted(hint)
         kind = next((kind for kind in _KINDS if kind in accepted), None)
         is_none = value is None and types.NoneType in accepted
@@ -143,9 +141,13 @@ def check_values(instance: "DataclassInstance") -> None:
         )
 
 
-def _has_numpy(value: Any) -> bool:
-    items = value if isinstance(value, tuple) else (value,)
-    return any(isinstance(item, np.generic) for item in items)
+def _without_numpy(value: Any) -> Any:
+    """Converts a NumPy number, or those in a tuple, to numbers of Python."""
+    if isinstance(value, tuple):
+        return tuple(map(_without_numpy, value))
+    value = value.item() if isinstance(value, np.generic) else value
+    # NumPy's longest floats have no equal in Python.
+    return float(value) if isinstance(value, np.generic) else value
 
 
 def _check_items(instance: Any, name: str, hint: Any) -> None:

@@ -39,6 +39,9 @@ _FILES = (
 _WORD_PIECE = (
     *("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"),
     *("MPNetTokenizer", "PreTrainedTokenizer", "TokenizersBackend"),
+    *("BertTokenizerLegacy", "ConvBertTokenizer", "FunnelTokenizer"),
+    *("LayoutLMTokenizer", "LxmertTokenizer", "MobileBertTokenizer"),
+    *("RealmTokenizer", "RetriBertTokenizer", "SqueezeBertTokenizer"),
 )
 
 _FLAGS = (
@@ -112,7 +115,7 @@ def _load(
             return sentence_piece.load(folder / name, _options(folder))
     elif (folder / "vocab.txt").is_file():
         if _needs_transformers(folder):
-            return HuggingFaceTokenizer(folder)
+            return _of_transformers(folder)
         return _word_piece(folder, model_type)
     if (folder / "tokenizer.json").is_file():
         return HuggingFaceTokenizer(folder)
@@ -131,6 +134,25 @@ def _options(folder: pathlib.Path) -> dict[str, Any]:
     return options
 
 
+def _class_name(folder: pathlib.Path) -> str | None:
+    """Returns the name of a tokenizer's class, or `None` if no file has it."""
+    config = config_checks.read_json(folder / "config.json")
+    name = _options(folder).get("tokenizer_class")
+    name = name or config.get("tokenizer_class")
+    return str(name) if name else None
+
+
+def _of_transformers(folder: pathlib.Path) -> HuggingFaceTokenizer:
+    try:
+        return HuggingFaceTokenizer(folder)
+    except (ImportError, ValueError) as error:
+        raise UserError(
+            f"transformers cannot load the tokenizer `{_class_name(folder)}` "
+            f"of `{folder}`: {cut(error)} Install what it needs, or save it "
+            "as `tokenizer.json`."
+        ) from error
+
+
 def _needs_transformers(folder: pathlib.Path) -> bool:
     """Returns whether `vocab.txt` alone does not say how to tokenize.
 
@@ -138,7 +160,7 @@ def _needs_transformers(folder: pathlib.Path) -> bool:
     `BertJapaneseTokenizer`, and for words that were added to the vocabulary.
     """
     options = _options(folder)
-    name = str(options.get("tokenizer_class") or "BertTokenizer")
+    name = _class_name(folder) or "BertTokenizer"
     if name.removesuffix("Fast") not in _WORD_PIECE:
         return True
     entries = options.get("added_tokens_decoder")
@@ -231,6 +253,7 @@ class HuggingFaceTokenizer:
         The offsets of a token are the index of its first character and the
         index after its last character.
         """
+        self._check_fast("has no offsets, which spans and explanations need")
         encoded = self._encode(texts, return_offsets_mapping=True)
         return list(
             zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
@@ -260,12 +283,22 @@ class HuggingFaceTokenizer:
             A tokenizer built from `tokenizer.json`, or `None` if it is neither
             BERT's WordPiece nor the byte-level BPE of RoBERTa or ModernBERT.
         """
+        if not self._tokenizer.is_fast:
+            return None
         content = json.loads(self.to_json())
         return graph_tokenizers.of_content(content, self._tokenizer.cls_token)
 
     def to_json(self) -> str:
         """Returns the content of `tokenizer.json`, as a string."""
+        self._check_fast("has no form as `tokenizer.json`")
         return self._tokenizer.backend_tokenizer.to_str()
+
+    def _check_fast(self, what: str) -> None:
+        if not self._tokenizer.is_fast:
+            raise UserError(
+                f"The tokenizer `{type(self._tokenizer).__name__}` is written "
+                f"in Python and {what}."
+            )
 
 
 def count_ids(

@@ -129,7 +129,7 @@ def _export(
 ) -> Path:
     litert_file.check_installed()
     lengths = checked_lengths(lengths, packer.max_length)
-    with replaced_folder(folder, "*.tflite", "LiteRT file") as new:
+    with replaced_folder(folder, "model*.tflite", "LiteRT file") as new:
         path = new / "model.tflite"
         with model.reparameterization.folded_meanwhile():
             graphs = _graphs(model, lengths)

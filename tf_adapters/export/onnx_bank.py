@@ -145,7 +145,7 @@ def export_bank_onnx(
     """
     bank_answers.check(bank)
     request_checks.check_packer(packer, bank.encoder)
-    with replaced_folder(folder, "*.onnx", "ONNX file") as new:
+    with replaced_folder(folder, "model*.onnx", "ONNX file") as new:
         facts = _facts(bank, packer, tasks)
         with users.for_all_examples():
             content = onnx_file.convert(_graph(bank), facts)

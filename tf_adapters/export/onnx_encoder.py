@@ -105,7 +105,7 @@ def export_onnx_encoder(
     """
     token_outputs.check_model(model, packer, "export_onnx_encoder")
     weights = _weights(model)
-    with replaced_folder(folder, "*.onnx", "ONNX file") as new:
+    with replaced_folder(folder, FILE, "ONNX file") as new:
         content = onnx_file.convert(
             _graph(model, list(weights)), _facts(model, packer)
         )

@@ -130,7 +130,7 @@ def _export(
     precision: str,
     texts: CheckTexts,
 ) -> Path:
-    with replaced_folder(folder, "*.onnx", "ONNX file") as new:
+    with replaced_folder(folder, "model*.onnx", "ONNX file") as new:
         path = new / "model.onnx"
         _write_float(path, model, packer, texts)
         if precision != "float32":

@@ -114,7 +114,7 @@ def _export(
     texts: CheckTexts,
 ) -> Path:
     openvino_file.check_installed()
-    with replaced_folder(folder, "*.xml", "OpenVINO file") as new:
+    with replaced_folder(folder, "model*.xml", "OpenVINO file") as new:
         path = new / "model.xml"
         with model.reparameterization.folded_meanwhile():
             graph = token_outputs.graph(model, model.feature_shapes())

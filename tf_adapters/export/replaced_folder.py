@@ -27,13 +27,16 @@ def replaced_folder(
     Args:
         folder: Path of the folder to replace. It need not exist.
         file: Pattern for the name of the main file of an earlier export, such
-            as `"*.onnx"`.
+            as `"model*.onnx"`.
         what: Kind of that file, for the error message, such as "ONNX file".
 
     Raises:
-        UserError: If the folder exists, but is not an earlier export.
+        UserError: If the folder exists, but is not an earlier export, or if it
+            is the working folder.
     """
-    folder = Path(folder)
+    # The name of "." is empty.
+    folder = Path(folder).absolute()
+    adapter_folder.check_not_working_folder(folder)
     _check_replaced(folder, file, what)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".") as scratch:

@@ -18,9 +18,6 @@ from sklearn import metrics as sklearn_metrics
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
 
-# Prefixes with which a tag marks a word of an entity.
-_MARKS = "BIES"
-
 
 def _correlation(
     function: Callable[..., Any], labels: np.ndarray, predictions: np.ndarray
@@ -71,8 +68,9 @@ def tag_accuracy(
 def entity_tags(sentences: Iterable[list[str]]) -> list[list[str]]:
     """Returns tags in the form that seqeval reads, such as "B-PER" and "O".
 
-    seqeval takes a tag without such a prefix, such as "PER", for "O". It
-    becomes "I-PER": adjacent words with this tag form an entity.
+    seqeval takes the first letter of every tag for its prefix: "ORG" would be
+    outside of entities, and "BUS" would begin one. A tag without a prefix
+    becomes "I-ORG": adjacent words with this tag form an entity.
 
     Args:
         sentences: Lists with the tag of each word.
@@ -81,7 +79,8 @@ def entity_tags(sentences: Iterable[list[str]]) -> list[list[str]]:
 
 
 def _entity_tag(tag: str) -> str:
-    is_marked = tag == "O" or (tag[:1] in _MARKS and tag[1:2] in ("", "-"))
+    # Prefixes are those of any scheme: B, I, E, S, M, L, U.
+    is_marked = len(tag) < 2 or tag[1] in "-_"
     return tag if is_marked else f"I-{tag}"
 
 

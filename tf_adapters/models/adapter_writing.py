@@ -41,14 +41,16 @@ def write_adapter(
         Size of the weights file in bytes.
 
     Raises:
-        AdapterError: If `folder` exists and is not an adapter of this library's
-            format, or belongs to another model and `overwrite` is not set, or
-            if a weight is not finite.
+        AdapterError: If `folder` is the working folder, exists and is not an
+            adapter of this library's format, or belongs to another model and
+            `overwrite` is not set. Or if a weight is not finite, or `config`
+            holds something that JSON does not have.
     """
     adapter_folder.check_finite(tensors)
     config = _as_json(config)
     # The name of "." is empty.
     folder = Path(folder).absolute()
+    adapter_folder.check_not_working_folder(folder)
     if folder.exists():
         _check_replaceable(folder, config, overwrite)
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
@@ -99,13 +101,20 @@ def _as_json(config: dict[str, Any]) -> dict[str, Any]:
 
     def plain(value: Any) -> Any:
         if isinstance(value, np.generic | np.ndarray):
-            return value.tolist()
+            value = value.tolist()
+            # NumPy's longest floats have no equal in Python.
+            return float(value) if isinstance(value, np.generic) else value
         raise AdapterError(
             "An adapter's details are stored as JSON, which has no values of "
             f"type {type(value).__name__}. Received: {cut(repr(value))}"
         )
 
-    return json.loads(json.dumps(config, default=plain))
+    try:
+        return json.loads(json.dumps(config, default=plain))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise AdapterError(
+            f"The adapter's details cannot be stored as JSON: {cut(error)}"
+        ) from error
 
 
 def _identity(part: Any) -> Any:

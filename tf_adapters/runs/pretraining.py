@@ -184,4 +184,4 @@ def _check_adapters_only(model: Any, encoder: Any, has_head: Any) -> None:
             "adds to the encoder, but this method adds none. Leave the "
             "setting out."
         )
-    print("Of these, only the adapters train while tokens are predicted.")
+    print("While tokens are predicted, only the adapters train.")

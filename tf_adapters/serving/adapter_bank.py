@@ -93,7 +93,7 @@ class AdapterBank:
         member = self._loaded(key)
         if member is None:
             # Others do not wait for a download. An adapter that was removed to
-            # make room comes back as it was, not as the Hub's newest version.
+            # make room comes back from the Hub's cache, without asking the Hub.
             was_there = key in self._readings
             folder = _at_hand(source) if was_there else _local(source)
             with self._loading:

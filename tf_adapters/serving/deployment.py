@@ -85,8 +85,8 @@ class Gateway:
         log = RequestLog(settings.log_file)
         self._app = App(self.service, log, settings.token, settings.host)
         self._listener: Listener | None = None
-        # A replica downloads as many adapters at a time.
-        self._loads = asyncio.Semaphore(BATCHES)
+        # Each replica loads as many adapters at a time.
+        self._loads = asyncio.Semaphore(BATCHES * settings.replicas)
         if settings.ray_address is None:
             self._listener = Listener(
                 self._app.starlette(), settings.host, settings.port

@@ -54,7 +54,8 @@ def present_adapters(places: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for place in places:
         with contextlib.suppress(ConfigError, OSError):
-            found = {**dict(_adapters_at(place)), **found}
+            for name, source in _adapters_at(place):
+                found.setdefault(name, source)
     return found
 
 

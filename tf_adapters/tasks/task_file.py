@@ -10,6 +10,7 @@ Paths of files are relative to the YAML file. `head` defaults to
 `classification`.
 """
 
+import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from tf_adapters.tasks.output_kinds import HINT
 from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.tasks.task import Task
 
+_LOGGER = logging.getLogger(__name__)
 _REQUIRED = ("name", "text_fields", "files")
 _OPTIONAL = (
     "labels",
@@ -100,18 +102,16 @@ def load_task_file(path: str | Path, check_files: bool = True) -> Task:
 
 
 def _check_effect(path: Path, entries: dict[Any, Any], head: str) -> None:
-    """Raises a `UserError` for a key that has no effect on this kind."""
+    """Warns of keys that have no effect on this kind of task."""
     kind = KINDS[head]
     has_effect = {
-        "labels": kind.has_classes,
         "label_range": kind.label == "number",
         "blank": kind.label == "choice",
     }
     for key, has_one in has_effect.items():
         if entries.get(key) and not has_one:
-            raise UserError(
-                f"Task file `{path}`: `{key}` has no effect on a {head}. "
-                "Remove it, or give another `head`."
+            _LOGGER.warning(
+                "Task file `%s`: `%s` has no effect on a %s.", path, key, head
             )
 
 

@@ -59,7 +59,7 @@ def export_run(config: Config, model_dir: str | os.PathLike[str]) -> Path:
     text_model = TextModel.of_adapter(run.model, preprocessor=run.packer)
     text_model.text_fields = run.task.text_fields
     folder = own_files.make_folder(model_dir, "keras") / run.task.name
-    with replaced_folder(folder, "*.keras", "Keras file") as new:
+    with replaced_folder(folder, FILE, "Keras file") as new:
         text_model.save(new / FILE)
         fields = run.task.text_fields
         facts = token_outputs.facts(run.model, run.packer, fields)

@@ -130,7 +130,7 @@ class Predictor:
         """Returns the head's decoded predictions, a dict for each row."""
         answers = []
         for encoded, outputs in self._parts(rows):
-            check_outputs(outputs)
+            check_outputs(outputs, first=len(answers))
             answers += self.head.decode(outputs, encoded.source)
         return answers
 

@@ -101,18 +101,19 @@ def check_weights(
             )
 
 
-def check_outputs(outputs: Iterable[np.ndarray]) -> None:
+def check_outputs(outputs: Iterable[np.ndarray], first: int = 0) -> None:
     """Raises a `NonFiniteError` if a model's outputs are NaN.
 
     A class would be predicted from them, and metrics computed.
 
     Args:
         outputs: Array, or list of arrays, with an entry for each example.
+        first: Index of the first example, for the message. Defaults to 0.
     """
     bad = [i for i, output in enumerate(outputs) if np.isnan(output).any()]
     if bad:
         raise NonFiniteError(
             f"The model's outputs are NaN for {len(bad):,} examples, first for "
-            f"example {bad[0]}. Train again with a lower learning rate, or "
-            "compute in float32."
+            f"example {first + bad[0]}. Train again with a lower learning "
+            "rate, or compute in float32."
         )

@@ -177,9 +177,9 @@ class RunsLoop:
                 *(self.model.head, self.metric_names, outputs, examples),
                 evaluate_loss=self.settings.evaluate_loss,
             )
-        except UserError as error:
-            # Some metrics need finite predictions, and the last step can make
-            # weights that are not finite.
+        except (UserError, NonFiniteError) as error:
+            # The last step can make weights that are not finite. The other
+            # runs go on.
             member.error = str(error)
             return {}, {}
 

@@ -165,6 +165,6 @@ def test_a_run_without_finite_predictions_fails_alone(monkeypatch):
     monkeypatch.setattr(loop, "_predict", lambda _: outputs)
     examples = _examples(2, targets=np.array([1.0, 2.0]))
     failed, judged = loop.judge([examples] * 2)
-    assert failed == ({}, {}) and "nan" in loop.members[0].error
+    assert failed == ({}, {}) and "NaN" in loop.members[0].error
     assert judged[0]["spearman"] == pytest.approx(1.0)
     assert loop.members[1].error == ""

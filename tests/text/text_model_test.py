@@ -498,6 +498,7 @@ def test_an_export_answers_texts_as_the_model_does(model, tmp_path):
     )
     assert [p.name for p in tmp_path.iterdir()] == ["films"]
     (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file.txt").touch()
     with pytest.raises(UserError, match="holds no SavedModel"):
         model.export(tmp_path / "mine")
 

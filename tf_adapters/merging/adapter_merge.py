@@ -117,12 +117,11 @@ class AdapterMerge:
                 matching.matched_loras(slots, self.slots[self.target_index])
                 for slots in self.slots
             ]
-        if inputs is None or not len(inputs["token_ids"]):
-            raise UserError(
-                "Matching the units of bottlenecks needs texts: pass "
-                "`inputs`, the features of a few hundred texts."
-            )
+        if inputs is None:
+            raise _no_texts()
         models[0].check_features(inputs)
+        if not len(inputs["token_ids"]):
+            raise _no_texts()
         found = [activations.unit_activations(m, inputs) for m in models]
         return [
             matching.matched_bottlenecks(slots, units, found[self.target_index])
@@ -194,6 +193,13 @@ class AdapterMerge:
         if self.rank is None:
             return combined
         return arithmetic.cut_to_rank(combined, self.rank)
+
+
+def _no_texts() -> UserError:
+    return UserError(
+        "Matching the units of bottlenecks needs texts: pass `inputs`, the "
+        "features of a few hundred texts."
+    )
 
 
 def _index_of(

@@ -94,6 +94,7 @@ def test_a_metric_that_no_run_has_is_an_error(study, capsys):
 
 def test_an_axis_of_words_is_refused(study, capsys):
     flags = [f"--study_dir={study}", "--x=method", f"--output={study}/made"]
+    flags += [f"--sizes={SIZE}", f"--select_over={RATE}"]
     assert analyse.run_analysis(["trade_off", *flags]) == 1
     message = "--x=method has no numbers for an axis. Its values: ['bitfit', 'f"
     assert message in capsys.readouterr().err

@@ -191,7 +191,6 @@ class TradeOff(Analysis):
         needed = ("task", *sizes, *over, *x, options.lines)
         runs = count_without_head(study_runs.load_study_runs(folder, needed))
         runs = runs.assign(method=runs[options.lines])
-        _check_numbers(runs, x)
         split = options.split or _split(folder)
         value = f"{split}/{options.metric}" if options.metric else split
         runs = study_runs.with_value(runs, value, folder)
@@ -200,6 +199,7 @@ class TradeOff(Analysis):
         study_runs.check_differ_in_seed(
             chosen, list(dict.fromkeys(["task", "method", *keys]))
         )
+        _check_numbers(chosen, x)
         found = means_over_seeds(chosen, keys, value, options.x)
         if options.baseline:
             found = percentiles(found, options.baseline)

@@ -209,7 +209,7 @@ def test_a_loss_that_is_not_finite_fails_alone(folders):
     )
     assert found.parent.name == expected.parent.name
     text = found.read_text()
-    # Whichever comes first: a step, or a validation after the last finite one.
+    # A step, or the validation after the last finite one, if it comes first.
     assert re.search(
         r"The (loss of step \d+ is nan|model's outputs are NaN)", text
     )

@@ -3,9 +3,12 @@
 import keras_hub
 import numpy as np
 import pytest
+import requests
 
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.common.errors import UserError
+from tf_adapters.encoders import keras_hub_masked_lm
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.encoders.masked_lm_heads import load_masked_lm_head
 from tf_adapters.models.adapter_model import adapt
@@ -43,3 +46,12 @@ def test_a_presets_own_head(carries, tmp_path):
     for variable in model.head_layer.weights:
         same = np.array_equal(own[PATHS[variable.name]], variable)
         assert same == carries, variable.name
+
+
+def test_without_a_network_it_is_not_known_whether_there_is_a_head(monkeypatch):
+    def download(handle, path):
+        raise requests.ConnectionError("no network")
+
+    monkeypatch.setattr("kagglehub.model_download", download)
+    with pytest.raises(UserError, match="^Whether the preset .*with a network"):
+        keras_hub_masked_lm.read_preset_head("kaggle://a/bert/keras/tiny/1")

@@ -10,6 +10,16 @@ from tf_adapters.explain import words
 _TOKENS = ["<s>", "fine", "Ġfi", "lm", "Ċ", "bad", "ĊĊ"]
 
 
+def test_number_signs_stay_unless_they_mark_word_pieces(monkeypatch):
+    packer = types.SimpleNamespace(tokenizer=None, special_ids=[0])
+    for space, expected in (("Ġ", "fi##"), ("##", "film")):
+        tokens = ["<s>", f"{space}lm", f"{space}a", "fi", "##"]
+        monkeypatch.setattr(vocabulary, "tokens_of", lambda _, t=tokens: t)
+        continuing = 4 if space == "Ġ" else 1
+        ids = np.array([0, 3, continuing, 0])
+        assert words._words(ids, packer)[0][1] == expected
+
+
 def test_a_line_break_ends_a_word(monkeypatch):
     monkeypatch.setattr(vocabulary, "tokens_of", lambda _: _TOKENS)
     packer = types.SimpleNamespace(tokenizer=None, special_ids=[0])

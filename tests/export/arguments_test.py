@@ -7,6 +7,7 @@ from tests import tiny
 import tf_adapters
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
+from tf_adapters.export import check_texts
 
 
 @pytest.fixture(scope="module")
@@ -42,3 +43,23 @@ def parts():
 def test_arguments_that_are_other_things(parts, arguments, message):
     with pytest.raises(UserError, match=message):
         tf_adapters.export_model(*arguments(*parts))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ((), r"^`rows` need the names .* text_fields=\('review',\)\.$"),
+        (("text",), "^Row 0 of `rows` has no `text`.* It has: review$"),
+        (("review", "title"), "^Row 0 of `rows` has no `title`"),
+    ],
+)
+def test_rows_need_the_names_of_their_texts(fields, message):
+    with pytest.raises(UserError, match=message):
+        check_texts.texts_of_rows([{"review": "a fine film"}], fields)
+
+
+def test_rows_with_names_and_no_rows_are_texts_to_check_on():
+    rows = [{"review": "a fine film"}]
+    texts = check_texts.texts_of_rows(rows, ["review"])
+    assert texts == check_texts.CheckTexts(("review",), rows, rows)
+    assert not check_texts.texts_of_rows([], []).rows

@@ -1,9 +1,13 @@
 """Tests that a SavedModel answers like its model, without this library."""
 
+from concurrent import futures
 import json
 import logging
+from pathlib import Path
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -175,6 +179,34 @@ def test_the_layout_is_that_of_tensorflow_serving(
     assert pair_classifier.folder.parts[-3:] == ("export", "wnli", "1")
     assert pair_regression.folder.parts[-2:] == ("similarity", "11")
     assert not (pair_regression.folder.parent / ".11.partial").exists()
+
+
+def test_a_second_export_waits_until_the_first_has_its_version(
+    monkeypatch, tmp_path
+):
+    first_writes, second_starts = threading.Event(), threading.Event()
+
+    def save(module, path, functions, options):
+        Path(path, "by").write_text(functions["by"])
+        if functions["by"] == "first":
+            first_writes.set()
+            second_starts.wait(timeout=10)
+            time.sleep(0.2)
+
+    monkeypatch.setattr("tensorflow.saved_model.save", save)
+
+    def write(by):
+        if by == "second":
+            first_writes.wait(timeout=10)
+            second_starts.set()
+        return saved_model.write_version(
+            tmp_path, tf.Module(), {"by": by}, [], {}
+        )
+
+    with futures.ThreadPoolExecutor(2) as threads:
+        versions = list(threads.map(write, ["first", "second"]))
+    found = {path.name: (path / "by").read_text() for path in versions}
+    assert found == {"1": "first", "2": "second"}
 
 
 def test_a_description_is_next_to_the_model(pair_classifier):

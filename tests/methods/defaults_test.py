@@ -7,6 +7,7 @@ import pytest
 from tests import tiny
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.common.errors import UserError
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
 from tf_adapters.models import saving
@@ -122,3 +123,9 @@ def test_an_adapter_loads_from_a_folder_of_version_0_1_0(tmp_path):
     assert '"units": null' in text
     path.write_text(text.replace('"units": null', '"units": 64'), "utf-8")
     saving.start_from(model, tmp_path / "adapter")
+
+
+@pytest.mark.parametrize("name", ["order", "rank"])
+def test_a_compacter_needs_an_order_and_a_rank(name):
+    with pytest.raises(UserError, match=f"^`{name}` must be 1 or more"):
+        methods.Compacter(**{name: 0})

@@ -89,6 +89,7 @@ def test_other_models_of_the_encoder_stop_when_one_trains_it(encoder, tmp_path):
     _fit(trains)
     for use in (
         lambda: _logits(frozen),
+        lambda: frozen(tiny.batch(encoder)),
         lambda: _fit(frozen),
         lambda: _logits(other),
         lambda: _fit(other),

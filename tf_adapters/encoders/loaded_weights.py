@@ -137,6 +137,14 @@ class LoadedWeights:
             return
         raise UserError(self._message(changed, encoder))
 
+    def check_call(self, user: User, encoder: str) -> None:
+        """Calls `check`, but only if another user has called `hold`.
+
+        `check` compares all weights, which can take longer than a call.
+        """
+        if self._changed_by not in (None, user):
+            self.check(user, encoder)
+
     def check_unchanged(self, encoder: str) -> None:
         """Raises a `UserError` if a model has changed the weights."""
         changed = self.changed()

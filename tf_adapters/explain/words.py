@@ -117,11 +117,12 @@ def _words(
     continues[1:] &= ~ends_line[:-1] | is_blank[1:]
     indices = np.cumsum(~continues) - 1
     names = vocabulary.tokens_of(tokenizer)
+    mark = "##" if vocabulary.is_word_piece(tokenizer) else ""
     words = [""] * (1 + indices[-1])
     for place, (index, special) in enumerate(
         zip(indices, is_special, strict=True)
     ):
         text = names[ids[place]] if special else texts[place]
-        words[index] += text.removeprefix("##") if words[index] else text
+        words[index] += text.removeprefix(mark) if words[index] else text
     starts = np.flatnonzero(~continues)
     return tuple(w.strip() for w in words), indices, is_special[starts]

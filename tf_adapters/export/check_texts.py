@@ -79,6 +79,35 @@ class CheckTexts:
         return _built_in(model, packer, "train")
 
 
+def texts_of_rows(
+    rows: Sequence[Mapping[str, Any]], text_fields: Sequence[str]
+) -> CheckTexts:
+    """Returns a caller's rows as `CheckTexts`.
+
+    Args:
+        rows: Rows to check and calibrate on; none for built-in sentences.
+        text_fields: Names of the rows' texts.
+
+    Raises:
+        UserError: If a name is missing in a row, or if there are rows but no
+            names.
+    """
+    fields = tuple(text_fields)
+    if rows and not fields:
+        raise UserError(
+            "`rows` need the names of their texts, for example "
+            f"text_fields=({next(iter(rows[0]), 'text')!r},)."
+        )
+    for number, row in enumerate(rows):
+        missing = [field for field in fields if field not in row]
+        if missing:
+            raise UserError(
+                f"Row {number} of `rows` has no `{missing[0]}`, which is one "
+                f"of `text_fields`. It has: {cut(', '.join(map(str, row)))}"
+            )
+    return CheckTexts(fields, rows, rows)
+
+
 def texts_of_run(config: Config) -> CheckTexts:
     """Returns the validation and training rows of a run as `CheckTexts`.
 

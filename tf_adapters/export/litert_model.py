@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.export import check_texts
 from tf_adapters.export import encoder_folder
 from tf_adapters.export import litert_file
 from tf_adapters.export import parity
@@ -91,7 +92,7 @@ def export_litert(
             in each batch.
         rows: Rows of texts to compare on, as a list of dicts; the first 200 are
             used. Defaults to built-in English sentences.
-        text_fields: Names of the rows' texts.
+        text_fields: Names of the rows' texts; needed if there are rows.
         lengths: Numbers of tokens. `None` (default) stands for 16, 32, 64 and
             so on up to the packer's maximum length, which is the last one.
 
@@ -115,7 +116,7 @@ def export_litert(
     """
     token_outputs.check_model(model, packer, "export_litert")
     precisions.check(precision, "litert")
-    texts = CheckTexts(tuple(text_fields), rows, rows)
+    texts = check_texts.texts_of_rows(rows, text_fields)
     return _export(model, packer, folder, precision, texts, lengths)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import shutil
 from typing import TYPE_CHECKING
 
+from tf_adapters.export import check_texts
 from tf_adapters.export import encoder_folder
 from tf_adapters.export import onnx_file
 from tf_adapters.export import onnx_int8
@@ -96,7 +97,7 @@ def export_onnx(
             `model_int8_static.onnx`.
         rows: Rows of texts to compare on, as a list of dicts; the first 200 are
             used. Defaults to built-in English sentences.
-        text_fields: Names of the rows' texts.
+        text_fields: Names of the rows' texts; needed if there are rows.
 
     Returns:
         Path of the folder.
@@ -119,7 +120,7 @@ def export_onnx(
     """
     token_outputs.check_model(model, packer, "export_onnx")
     precisions.check(precision, "onnx")
-    texts = CheckTexts(tuple(text_fields), rows, rows)
+    texts = check_texts.texts_of_rows(rows, text_fields)
     return _export(model, packer, folder, precision, texts)
 
 

@@ -10,6 +10,7 @@ import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tf_adapters.export import check_texts
 from tf_adapters.export import encoder_folder
 from tf_adapters.export import onnx_file
 from tf_adapters.export import openvino_file
@@ -81,7 +82,7 @@ def export_openvino(
             activations in each batch.
         rows: Rows of texts to compare on, as a list of dicts; the first 200 are
             used. Defaults to built-in English sentences.
-        text_fields: Names of the rows' texts.
+        text_fields: Names of the rows' texts; needed if there are rows.
 
     Returns:
         Path of the folder.
@@ -102,7 +103,7 @@ def export_openvino(
     """
     token_outputs.check_model(model, packer, "export_openvino")
     precisions.check(precision, "openvino")
-    texts = CheckTexts(tuple(text_fields), rows, rows)
+    texts = check_texts.texts_of_rows(rows, text_fields)
     return _export(model, packer, folder, precision, texts)
 
 

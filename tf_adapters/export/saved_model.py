@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from typing import Any
 from typing import cast
 
+import filelock
 import tensorflow as tf
 
 from tf_adapters.common import own_files
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 TEXT_SIGNATURE = "serving_default"
 TOKEN_SIGNATURE = "token_ids"
+# A process that writes a version holds the lock on this file.
+_LOCK = ".lock"
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -151,6 +154,8 @@ def write_version(
 ) -> Path:
     """Writes a SavedModel as the next version of a model; returns its path.
 
+    If another process is writing a version, waits until it has finished.
+
     Args:
         folder: Path `<parent>/<name>`.
         module: `tf.Module` to save.
@@ -158,12 +163,20 @@ def write_version(
         requests: List of `PredictRequest` for the warm-up.
         description: Dict that describes the model to clients.
     """
-    partial, version = _next_version(Path(folder))
-    options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
-    tf.saved_model.save(module, str(partial), functions, options)
-    serving.write_warmup(partial, requests)
-    serving.write_description(partial, description)
-    partial.rename(version)
+    # TensorFlow would make the folder too, but without an `OSError` on failure.
+    # From an `OSError`, commands report the path.
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    own_files.remove_link(folder / _LOCK)
+    with filelock.FileLock(folder / _LOCK):
+        partial, version = _next_version(folder)
+        options = tf.saved_model.SaveOptions(
+            experimental_custom_gradients=False
+        )
+        tf.saved_model.save(module, str(partial), functions, options)
+        serving.write_warmup(partial, requests)
+        serving.write_description(partial, description)
+        partial.rename(version)
     return version
 
 
@@ -177,9 +190,6 @@ def _next_version(folder: Path) -> tuple[Path, Path]:
         Path of the temporary folder, and the path to move it to when it is
         complete.
     """
-    # TensorFlow would make the folder too, but without an `OSError` on failure.
-    # From an `OSError`, commands report the path.
-    folder.mkdir(parents=True, exist_ok=True)
     number = max(serving.versions(folder), default=0) + 1
     while os.path.lexists(folder / str(number)):
         number += 1  # Skip names that are taken, by a broken link for example.

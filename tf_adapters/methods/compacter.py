@@ -68,18 +68,22 @@ class Compacter(Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         bottleneck_slots.settle_width(self, default_factor=32.0)
+        for name in ("order", "rank"):
+            value = getattr(self, name)
+            if value < 1:
+                raise UserError(
+                    f"`{name}` must be 1 or more. Received: {value}"
+                )
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
         """Returns each block's slots: a list of dicts from place to slot."""
         places, reads = bottleneck_slots.PLACEMENTS[self.placement]
         units = bottleneck_slots.width_of_bottleneck(self, shape.width)
-        if min(self.order, self.rank) < 1 or (
-            shape.width % self.order or units % self.order
-        ):
+        if shape.width % self.order or units % self.order:
             raise UserError(
                 "`order` must divide the encoder's width and the bottleneck's. "
-                f"Received: order={self.order}, rank={self.rank}, widths "
-                f"{shape.width} and {units}"
+                f"Received: order={self.order}, widths {shape.width} and "
+                f"{units}"
             )
         factors = KroneckerFactors(self.order, name="shared_factors")
         # Built here: the first slot would otherwise add its own name to the

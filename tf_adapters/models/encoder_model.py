@@ -9,6 +9,7 @@ from typing import Any
 
 import keras
 from keras import ops
+from keras.src.backend.common.stateless_scope import in_stateless_scope
 
 from tf_adapters.common.types import Tensor
 from tf_adapters.encoders.loaded_weights import User
@@ -25,8 +26,8 @@ class EncoderModel(FeaturesModel):
 
     Models share an encoder's layers. Once one of them has trained weights of
     the encoder, the others would compute with wrong weights. They therefore
-    raise an error in `fit`, `evaluate` and `predict`, and on saving. If the
-    encoder computes in float16, `fit` scales the loss.
+    raise an error if they are called, in `fit`, `evaluate` and `predict`, and
+    on saving. If the encoder computes in float16, `fit` scales the loss.
 
     Args:
         encoder: `Encoder` with the weights that it was loaded with.
@@ -43,6 +44,13 @@ class EncoderModel(FeaturesModel):
         encoder.fingerprint  # noqa: B018
         self.encoder_info = encoder
         self.encoder_user = User(self.name, trains_encoder=False)
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _is_traced():
+            self.encoder_info.loaded.check_call(
+                self.encoder_user, self.encoder_info.name
+            )
+        return super().__call__(inputs, *args, **kwargs)
 
     def may_change(self, variables: Collection[keras.Variable]) -> None:
         """Declares which variables of the encoder this model may change."""
@@ -127,6 +135,19 @@ class EncoderModel(FeaturesModel):
         # Check before Keras opens the file.
         self.check_encoder()
         super().save(*args, **kwargs)
+
+
+def _is_traced() -> bool:
+    """Returns whether a graph is being built, in which weights have no values.
+
+    Keras's `fit` and others check the encoder before they build their graphs.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return in_stateless_scope()
+    # Imported here, because models also work without TensorFlow.
+    import tensorflow as tf
+
+    return not tf.executing_eagerly()
 
 
 def as_sequences(inputs: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -29,6 +29,11 @@ def continues_word(tokenizer: Any) -> np.ndarray:
     return marked if mark == _INSIDE else ~marked
 
 
+def is_word_piece(tokenizer: Any) -> bool:
+    """Returns whether `##` marks the tokens that continue a word."""
+    return _mark(tokens_of(tokenizer)) == _INSIDE
+
+
 def token_texts(tokenizer: Any, size: Any) -> list[str]:
     """Returns a list of the tokens' texts, in the order of ids.
 

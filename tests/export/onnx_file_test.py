@@ -105,7 +105,14 @@ def test_a_full_disk_keeps_the_earlier_export(tmp_path, monkeypatch):
             {"format": "saved_model"},
             "int8 is not a precision of --format=saved",
         ),
-        ({"format": "onnx", "precision": "int4"}, "onnx (int8, int8_static)"),
+        (
+            {"format": "onnx", "precision": "int4"},
+            "onnx (float32, int8, int8_static)",
+        ),
+        (
+            {"format": "litert", "precision": "mixed_bfloat16"},
+            "mixed_bfloat16 is not a precision of --format=litert",
+        ),
     ],
 )
 def test_a_format_without_that_precision(options, message, tmp_path, capsys):

@@ -51,6 +51,12 @@ def test_settings_of_methods(make, message):
         make()
 
 
+def test_a_fusion_without_members(made):
+    for make in (tf_adapters.adapt, tf_adapters.AdapterModel):
+        with pytest.raises(UserError, match="needs trained adapters.*fuse"):
+            make(made.encoder, methods.Fusion(), HEAD)
+
+
 @pytest.mark.parametrize("blocks", [0, "0", [0.0], [True, False], {0: 1}])
 def test_blocks_to_leave_out(made, blocks):
     with pytest.raises(UserError, match="`blocks` must be a list of integers"):

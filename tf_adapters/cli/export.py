@@ -58,11 +58,11 @@ def run_export(
 def without_file_precision(
     layer: dict[str, Any], options: Any
 ) -> dict[str, Any]:
-    """Returns `layer` without a precision that only quantized files can have.
+    """Returns `layer` without a precision that belongs to an exported file.
 
     With `export`, `--precision=int8` sets the precision of the exported file.
     It is not a valid value of the setting `train.precision`, which is the
-    precision in which a model computes.
+    precision in which a model computes, and which such files do not take.
 
     Args:
         layer: Nested dict of the settings that flags set.
@@ -73,18 +73,22 @@ def without_file_precision(
     """
     train = dict(layer.get("train", {}))
     given = str(train.get("precision"))
-    if options.mode != "export" or not given.startswith("int"):
-        return layer
     is_of_many = is_of_many_tasks(options)
     of_format = precisions.OF_MANY_TASKS if is_of_many else precisions.OF_FORMAT
+    is_of_file = given.startswith("int") or (
+        given != "None" and options.format in of_format
+    )
+    if options.mode != "export" or not is_of_file:
+        return layer
     if given not in of_format.get(options.format, ()):
         forms = [
-            f"--format={name} ({', '.join(known[1:])})"
+            f"--format={name} ({', '.join(known)})"
             for name, known in of_format.items()
         ]
         raise ConfigError(
             f"--precision={cut(given)} is not a precision of --format="
-            f"{options.format}. Formats of quantized files: {'; '.join(forms)}."
+            f"{options.format}. Formats with precisions of their own: "
+            f"{'; '.join(forms)}."
         )
     del train["precision"]
     return {**layer, "train": train}

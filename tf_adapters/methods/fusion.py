@@ -78,7 +78,7 @@ class Fusion(Method):
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
         """Returns each block's slots: a list of dicts from place to slot."""
-        self._check_subset()
+        self._check_members()
         places, reads = bottleneck_slots.PLACEMENTS[self.placement]
 
         def make(place: str, name: str) -> "FusionSlot":
@@ -95,7 +95,12 @@ class Fusion(Method):
 
         return self.fill_places(shape, places, make)
 
-    def _check_subset(self) -> None:
+    def _check_members(self) -> None:
+        if not self.adapters:
+            raise UserError(
+                "A fusion needs trained adapters. Use `tf_adapters.fuse("
+                "encoder, method, head)`, which loads them."
+            )
         if self.subset is None or 1 <= self.subset <= len(self.adapters):
             return
         raise UserError(

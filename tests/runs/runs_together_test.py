@@ -18,6 +18,7 @@ from jax import numpy as jnp
 
 from tf_adapters.runs import runs_together
 from tf_adapters.runs import task_data
+from tf_adapters.runs import together_checks
 from tf_adapters.training import device_errors
 from tf_adapters.training import jax_runs_loop
 
@@ -31,7 +32,7 @@ SETTINGS = {
 
 
 def test_settings_that_can_be_trained():
-    runs_together.check_settings(resolve.resolve_config(SETTINGS))
+    together_checks.check_settings(resolve.resolve_config(SETTINGS))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_a_setting_that_excludes_it_is_named(name, value, needed):
     layer = {section: {key: value}} if section else {key: value}
     config = resolve.resolve_config(SETTINGS, layer)
     with pytest.raises(ConfigError) as error:
-        runs_together.check_settings(config)
+        together_checks.check_settings(config)
     assert f"these settings: `{name}` " in str(error.value)
     assert f"--params_override={name}={needed}," in str(error.value)
 
@@ -66,7 +67,7 @@ def test_all_settings_that_exclude_it_are_named_at_once():
     data = dataclasses.replace(config.data, batching="grouped")
     config = dataclasses.replace(config, data=data)
     with pytest.raises(ConfigError) as error:
-        runs_together.check_settings(config)
+        together_checks.check_settings(config)
     flag = "--params_override=backend=jax,data.batching=fixed,"
     assert flag in str(error.value)
 
@@ -86,7 +87,7 @@ def test_methods_with_a_training_of_their_own_are_refused(layer):
     config = resolve.resolve_config(settings, layer, train)
     name = layer["method"]["name"]
     with pytest.raises(ConfigError, match=f"method `{name}`"):
-        runs_together.check_settings(config)
+        together_checks.check_settings(config)
 
 
 def test_each_encoder_has_its_own_tokens():
@@ -140,18 +141,18 @@ def _examples(number, **changes):
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_runs_with_other_numbers_of_examples_are_refused(split):
     own = {"train": _examples(3), "test": _examples(3)}
-    runs_together._check_sizes([own, own])
+    together_checks.check_sizes([own, own])
     with pytest.raises(ConfigError, match="the same number of examples"):
-        runs_together._check_sizes([own, {**own, split: _examples(4)}])
+        together_checks.check_sizes([own, {**own, split: _examples(4)}])
 
 
 def test_choices_and_masked_tokens_are_refused():
-    runs_together._check_examples(_examples(2), "sst2")
+    together_checks.check_examples(_examples(2), "sst2")
     choices = [[np.array([1, 2], np.int32)] * 2]
     choices = dataclasses.replace(_examples(1), token_ids=choices)
     for examples in (choices, _examples(1, masking=object())):
         with pytest.raises(ConfigError, match="cannot train winogrande"):
-            runs_together._check_examples(examples, "winogrande")
+            together_checks.check_examples(examples, "winogrande")
 
 
 def test_a_run_without_finite_predictions_fails_alone(monkeypatch):

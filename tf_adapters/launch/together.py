@@ -105,12 +105,12 @@ def run_missing(
 
 def _check(config: Config) -> None:
     """Raises a `ConfigError` if a run, or a member, cannot be trained so."""
-    from tf_adapters.runs import runs_together
+    from tf_adapters.runs import together_checks
 
-    runs_together.check_settings(config)
+    together_checks.check_settings(config)
     if _trains_members(config):
         for member in member_plan.plan_members(config):
-            runs_together.check_settings(member.config, is_member=True)
+            together_checks.check_settings(member.config, is_member=True)
 
 
 def _outcomes(

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import gc
 import json
-import random
 import time
 from typing import TYPE_CHECKING
 from typing import Any
 
-import keras
-import numpy as np
-
 from tf_adapters.common.errors import AdapterError
-from tf_adapters.common.errors import ConfigError
-from tf_adapters.common.errors import shown
 from tf_adapters.config import resolve
 from tf_adapters.data.tokens.packer_choice import packer_of
-from tf_adapters.encoders.load import load_encoder
 from tf_adapters.models import saving
 from tf_adapters.runs import compatibility
 from tf_adapters.runs import earlier_runs
@@ -26,6 +19,8 @@ from tf_adapters.runs import predictions
 from tf_adapters.runs import run_facts
 from tf_adapters.runs import run_files
 from tf_adapters.runs import task_data
+from tf_adapters.runs import together_checks
+from tf_adapters.runs.seeded_encoder import SeededEncoder
 from tf_adapters.training import device_errors
 from tf_adapters.training import jax_devices
 from tf_adapters.training.jax_runs_loop import RunsLoop
@@ -39,73 +34,6 @@ if TYPE_CHECKING:
     from tf_adapters.data.examples import Examples
     from tf_adapters.models.adapter_model import AdapterModel
     from tf_adapters.runs.task_data import TaskData
-
-# The value that each of these settings must have. With another value, the runs
-# could not share a program.
-_NEEDED: dict[str, Any] = {
-    "backend": "jax",
-    "distribution_strategy": "one_device",
-    "data.batching": "fixed",
-    "data.length_buckets": [],
-    "data.windows": 1,
-    "data.eval_languages": [],
-    "pretrain.steps": 0,
-    "train.accumulation_steps": 1,
-    "train.adapter_drop": [],
-    "train.calibrate": False,
-    "train.callbacks": None,
-    "train.early_stopping_patience": None,
-    "train.log_gradient_norms": False,
-    "train.snapshot_steps": None,
-    "train.steps_per_loop": 1,
-}
-
-
-def check_settings(config: Config, is_member: bool = False) -> None:
-    """Raises a `ConfigError` if a run cannot be trained together with others.
-
-    Args:
-        config: `Config` of the run.
-        is_member: Whether the run trains a member of a fusion. Its settings
-            are those in `members.settings`. Defaults to `False`.
-    """
-    # Through JSON, which has no tuples.
-    settings = json.loads(json.dumps(resolve.to_dict(config)))
-    found = {name: _setting(settings, name) for name in _NEEDED}
-    wrong = [name for name in _NEEDED if found[name] != _NEEDED[name]]
-    if wrong:
-        received = ", ".join(f"`{n}` {shown(found[n])}" for n in wrong)
-        raise ConfigError(
-            "--executor=jax cannot train runs together with these settings: "
-            f"{received}. {_advice(wrong, is_member)}, or leave --executor out."
-        )
-    if config.method.own_training() is not None or config.method.tasks:
-        raise ConfigError(
-            f"--executor=jax cannot train {config.task} with the method "
-            f"`{settings['method']['name']}`, which has a training of its own: "
-            "leave --executor out."
-        )
-
-
-def _advice(names: list[str], is_member: bool) -> str:
-    """Returns the start of a sentence that says how to change settings."""
-    needed = {name: _as_flag(_NEEDED[name]) for name in names}
-    if is_member:
-        words = (f"`members.settings.{n}` to {v}" for n, v in needed.items())
-        return f"For members of fusions, set {', '.join(words)} in the study"
-    flags = ",".join(f"{name}={value}" for name, value in needed.items())
-    return f"Add --params_override={flags}"
-
-
-def _setting(settings: dict[str, Any], name: str) -> Any:
-    """Returns the value of a setting with a dotted name."""
-    section, _, key = name.rpartition(".")
-    return (settings[section] if section else settings)[key]
-
-
-def _as_flag(value: Any) -> str:
-    """Returns a value as `--params_override` reads it."""
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 class TogetherTrainer:
@@ -122,7 +50,7 @@ class TogetherTrainer:
 
     def __init__(self, saves_adapters: bool = True) -> None:
         self.saves_adapters = saves_adapters
-        self._encoders: dict[Any, _Encoder] = {}
+        self._encoders: dict[Any, SeededEncoder] = {}
         self._data: dict[str, TaskData] = {}
         self._encoded: dict[Any, Examples] = {}
 
@@ -161,7 +89,7 @@ class TogetherTrainer:
     ) -> list[str]:
         started = time.perf_counter()
         for config in configs:
-            check_settings(config)
+            together_checks.check_settings(config)
         encoder = self._encoder(configs[0])
         data = [self._load(config) for config in configs]
         models = _models(encoder, configs, data)
@@ -169,7 +97,7 @@ class TogetherTrainer:
             self._examples(encoder, models[config.seed], config, own)
             for config, own in zip(configs, data, strict=True)
         ]
-        _check_sizes(examples)
+        together_checks.check_sizes(examples)
         # Frees the encoders that were loaded for their random numbers only.
         gc.collect()
         loop = _make_loop(configs, data, models, examples)
@@ -189,10 +117,10 @@ class TogetherTrainer:
             errors.append(error)
         return errors
 
-    def _encoder(self, config: Config) -> _Encoder:
+    def _encoder(self, config: Config) -> SeededEncoder:
         key = (config.encoder, config.train.precision, config.quantize)
         jax_devices.make_devices(config)
-        encoder = self._encoders.setdefault(key, _Encoder(*key))
+        encoder = self._encoders.setdefault(key, SeededEncoder(*key))
         for other in self._encoders.values():
             if other is not encoder:
                 other.free()
@@ -213,7 +141,7 @@ class TogetherTrainer:
 
     def _examples(
         self,
-        encoder: _Encoder,
+        encoder: SeededEncoder,
         model: AdapterModel,
         config: Config,
         data: TaskData,
@@ -233,7 +161,7 @@ class TogetherTrainer:
                 encoded = model.head.encode(
                     rows, data.task.text_fields, packer, True
                 )
-                _check_examples(encoded, data.task.name)
+                together_checks.check_examples(encoded, data.task.name)
                 self._encoded[key] = encoded
             found[split] = self._encoded[key]
         return found
@@ -275,44 +203,8 @@ class TogetherTrainer:
         return ""
 
 
-class _Encoder:
-    """An encoder, and the random numbers that follow its loading.
-
-    A run draws its first weights after it has loaded the encoder, which draws
-    random numbers, too. Models made here have the weights of such a run.
-
-    Args:
-        name: See `load_encoder`.
-        precision: Keras dtype policy.
-        quantize: See `load_encoder`.
-    """
-
-    def __init__(self, name: str, precision: str, quantize: Any) -> None:
-        self._arguments = (name, precision, True, quantize)
-        self._states: dict[int, Any] = {}
-        self._encoder: Any = None
-        self.tokenizer: Any = None
-
-    def free(self) -> None:
-        """Frees the weights: a device may lack the memory for two encoders."""
-        self._encoder = None
-
-    def of(self, seed: int) -> Any:
-        """Returns the `Encoder`, with random numbers as after its loading."""
-        # Also removes Keras's global generator, which a run has to make.
-        keras.utils.set_random_seed(seed)
-        if seed not in self._states or self._encoder is None:
-            encoder, tokenizer = load_encoder(*self._arguments)
-            if self._encoder is None:
-                self._encoder, self.tokenizer = encoder, tokenizer
-            self._states[seed] = random.getstate(), np.random.get_state()
-        random.setstate(self._states[seed][0])
-        np.random.set_state(self._states[seed][1])
-        return self._encoder
-
-
 def _models(
-    encoder: _Encoder, configs: list[Config], data: list[TaskData]
+    encoder: SeededEncoder, configs: list[Config], data: list[TaskData]
 ) -> dict[int, AdapterModel]:
     """Returns the new model of each seed.
 
@@ -328,19 +220,7 @@ def _models(
                 encoder.of(config.seed),
                 own.rows["train"],
             )
-    first, *others = models.values()
-    if any(other.head != first.head for other in others):
-        raise ConfigError(
-            "--executor=jax can train runs together only if their heads are "
-            "equal. "
-            "The heads of these runs depend on their training examples, which "
-            "differ by seed. Leave --executor out."
-        )
-    if first.last_phase_step(1000):
-        raise ConfigError(
-            "--executor=jax cannot train a method of two phases, such as a "
-            "search for the weights to keep. Leave --executor out."
-        )
+    together_checks.check_models(list(models.values()))
     return models
 
 
@@ -362,27 +242,6 @@ def _make_loop(
     ]
     model = models[configs[0].seed]
     return RunsLoop(model, starts, configs[0].data, data[0].task.metrics)
-
-
-def _check_examples(examples: Examples, task: str) -> None:
-    if examples.has_choices or examples.masking is not None:
-        raise ConfigError(
-            f"--executor=jax cannot train {task}: an example must be one text, "
-            "or one pair of texts. Leave --executor out."
-        )
-
-
-def _check_sizes(examples: list[dict[str, Examples]]) -> None:
-    """Raises a `ConfigError` if runs have different numbers of examples."""
-    sizes = [
-        {split: len(one) for split, one in own.items()} for own in examples
-    ]
-    if any(own != sizes[0] for own in sizes):
-        raise ConfigError(
-            "--executor=jax can train runs together only if they have the same "
-            "number of examples. Here the seeds have different texts, and a "
-            "long text makes several examples. Leave --executor out."
-        )
 
 
 def _judge_others(

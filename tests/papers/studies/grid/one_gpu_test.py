@@ -8,7 +8,7 @@ from tf_adapters.papers.studies.grid import declaration
 from tf_adapters.papers.studies.grid import plan as study_plan
 
 pytest.importorskip("jax")
-from tf_adapters.runs import runs_together
+from tf_adapters.runs import together_checks
 
 PATHS = [
     path
@@ -25,7 +25,7 @@ def test_there_are_such_studies():
 def test_all_runs_can_be_trained_together(path):
     _, runs = study_plan.load_study(path, "one_gpu")
     for run in runs:
-        runs_together.check_settings(run.config)
+        together_checks.check_settings(run.config)
     assert len({run.config.seed for run in runs}) == 20
     (count,) = re.findall(r"(\d+) with --one_gpu\.", path.read_text())
     assert int(count) == len(runs)

@@ -78,6 +78,9 @@ def test_the_page_escapes_texts_and_shades_words(tmp_path):
     assert shaded[1] == ("0,114,178", "0.60", "+2.00")
     assert shaded[2] == ("213,94,0", "0.30", "-1.00")
     assert "<td>bad (0.60)</td><td>-0.40</td>" in page
+    # A special token that has no value is not among the strongest words.
+    lines = re.findall(r"<p>([^<]*)</p>", page)
+    assert lines and not any(re.search(r"\] (,|$)", line) for line in lines)
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
@@ -122,6 +125,9 @@ def test_the_command_splits_words_of_tags(folder, capsys, tmp_path):
     assert subcommands.run("explain", folder, "a b", f"--output={page}") == 0
     assert capsys.readouterr().out == f"{page}\n"
     assert "a: " in page.read_text("utf-8")
+    # A space that does not end a line, which is a part of a word.
+    assert subcommands.run("explain", folder, "a\u00a0b c", "--label=Y") == 0
+    assert len(capsys.readouterr().out.splitlines()[0].split()) == 2
 
 
 @pytest.mark.parametrize(

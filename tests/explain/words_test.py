@@ -20,6 +20,15 @@ def test_number_signs_stay_unless_they_mark_word_pieces(monkeypatch):
         assert words._words(ids, packer)[0][1] == expected
 
 
+def test_bytes_of_a_character_are_decoded_together(monkeypatch):
+    # "é" is the bytes C3 A9, which byte-level BPE writes as "Ã" and "©".
+    tokens = ["<s>", "cafÃ", "©", "Ġa"]
+    monkeypatch.setattr(vocabulary, "tokens_of", lambda _: tokens)
+    packer = types.SimpleNamespace(tokenizer=None, special_ids=[0])
+    found, *_ = words._words(np.array([0, 1, 2, 3, 0]), packer)
+    assert found == ("<s>", "café", "a", "<s>")
+
+
 def test_a_line_break_ends_a_word(monkeypatch):
     monkeypatch.setattr(vocabulary, "tokens_of", lambda _: _TOKENS)
     packer = types.SimpleNamespace(tokenizer=None, special_ids=[0])

@@ -10,6 +10,7 @@ import pytest
 from tests import tiny
 from tests.runs import toy_runs
 from tf_adapters import methods
+from tf_adapters.data.batches import token_vectors
 from tf_adapters.data.examples import Masking
 from tf_adapters.models import frozen_blocks
 from tf_adapters.runs import frozen_block_cache
@@ -94,6 +95,13 @@ def test_a_full_disk_turns_it_off_with_a_warning(monkeypatch, tmp_path):
             _trainer(), examples, "train", tmp_path
         )
     assert kept is examples
+
+
+def test_a_file_is_reserved_on_systems_without_fallocate(monkeypatch, tmp_path):
+    monkeypatch.delattr(os, "posix_fallocate")
+    with (tmp_path / "file").open("wb") as file:
+        token_vectors._reserve(file, 2**20 + 3)
+    assert (tmp_path / "file").stat().st_size == 2**20 + 3
 
 
 @pytest.mark.parametrize(

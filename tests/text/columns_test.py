@@ -32,6 +32,42 @@ def test_an_array_of_0_and_1_is_a_mark_for_each_class(dtype):
     assert _labels(TEXTS, given, numbers) == expected
 
 
+class _Tensor:
+    """Imitates a tensor of JAX or PyTorch."""
+
+    def __init__(self, values):
+        self._values = values
+        self.ndim = 2
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self._values, dtype)
+
+    def tolist(self):
+        return self._values
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        _Tensor,
+        lambda rows: [np.array(row) for row in rows],
+        lambda rows: pd.Series([np.array(row) for row in rows]),
+    ],
+)
+def test_marks_are_also_read_from_tensors_and_lists_of_arrays(form):
+    head = heads.MultiLabel(("x", "y"))
+    given = form([[1, 0], [0, 1], [0, 0]])
+    assert _labels(TEXTS, given, head) == [[0], [1], []]
+
+
+@pytest.mark.parametrize("row", [[0, 0], [1, 1], ["0", "0"]])
+def test_two_marks_for_two_classes_are_no_list_of_ids(row):
+    head = heads.MultiLabel(("x", "y"))
+    assert _labels(TEXTS[:2], [[0, 1], [0]], head) == [[0, 1], [0]]
+    with pytest.raises(UserError, match=r"row 0: .* not a 0 or 1 for each"):
+        rows_of(TEXTS[:1], [row], head)
+
+
 @pytest.mark.parametrize("form", [list, pd.Series])
 def test_lists_of_0_and_1_for_each_class_are_refused(form):
     head = heads.MultiLabel(("x", "y", "z"))

@@ -185,6 +185,14 @@ def test_a_file_is_loaded_by_its_path(tmp_path):
         loading.load(tmp_path / "features.keras")
 
 
+def test_a_damaged_file_is_called_damaged(tmp_path):
+    path = tmp_path / "folder" / "model.keras"
+    text_model().save(path)
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(ValueError, match="model.keras is damaged"):
+        loading.load(path)
+
+
 def test_a_disabled_or_merged_model_is_not_saved(tmp_path):
     model = text_model("lora")
     with model.disabled(), pytest.raises(ValueError, match="disabled"):

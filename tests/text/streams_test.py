@@ -228,11 +228,36 @@ def _labels(labels):
         (_labels([0, 1]), {"y": [0, 1]}, "holds labels and weights itself"),
         (_labels([0, 1]), {"validation_split": 0.5}, "is not split"),
         (_labels([0, 1]), {"class_weight": {"x": 1.0}}, "unknown label 'x'"),
+        (_labels([0, 1]), {"class_weight": np.ones(2)}, "must be a dict"),
+        (_labels([0, 1]), {"label": "stars"}, "leave `label` out"),
+        (_labels([0, 1]), {"text": "review"}, "leave `text` out"),
     ],
 )
 def test_mistakes_end_in_sentences(model, dataset, options, message):
     with pytest.raises(ValueError, match=message):
         model.fit(dataset, verbose=0, **options)
+
+
+@pytest.mark.parametrize(
+    ("validation", "message"),
+    [
+        (_with(text=TEXTS), "has no labels"),
+        (_labels([0, 1]).repeat(), "never ends"),
+        (_labels([0.0, 1.0]), "must be a class's name or id"),
+    ],
+)
+def test_mistakes_in_validation_data_end_before_training(
+    model, validation, message
+):
+    steps = int(model.optimizer.iterations)
+    with pytest.raises(ValueError, match=message):
+        model.fit(TEXTS, CLASSES, validation_data=validation, verbose=0)
+    assert int(model.optimizer.iterations) == steps
+
+
+def test_labels_beside_a_dataset_are_refused(model):
+    with pytest.raises(ValueError, match="holds labels and weights itself"):
+        model.evaluate(_labels([0, 1]), [1, 0])
 
 
 def test_numbers_must_be_finite():

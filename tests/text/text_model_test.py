@@ -445,6 +445,13 @@ def test_a_backbone_of_keras_hub_is_an_encoder_too():
         (lambda _: _model(learning_rate=-1.0), "learning_rate"),
         (lambda _: _model(learning_rate=np.nan), "learning_rate"),
         (lambda _: _model(max_length=0), "max_length=0"),
+        (lambda _: _model(seed=-1), "`seed` must be an integer"),
+        (lambda _: _model(preprocessor="none"), '`preprocessor` is "auto"'),
+        (
+            lambda m: _model(preprocessor=m.preprocessor.packer.tokenizer),
+            '`preprocessor` is "auto"',
+        ),
+        (lambda m: _fit(m, sample_weight=list("abcdef")), "finite number"),
         (
             lambda m: _model(max_length=9, preprocessor=m.preprocessor),
             "Leave `max_length` out. Received: max_length=9",

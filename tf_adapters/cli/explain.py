@@ -15,7 +15,6 @@ from tf_adapters.cli.command import said
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import plugins
 from tf_adapters.interop import hub_address
-from tf_adapters.tasks.output_kinds import KINDS
 
 if TYPE_CHECKING:
     from tf_adapters.explain.explanation import Explanation
@@ -66,8 +65,6 @@ def _explain(folder: str, texts: list[str], options: Any) -> Explanation:
 def _row_of(model: TextModel, texts: list[str]) -> Any:
     """Returns the texts of a command line as a row for `TextModel.explain`.
 
-    For tags, the text is split into words at spaces.
-
     Raises:
         ConfigError: If the number of texts is not the model's.
     """
@@ -80,10 +77,6 @@ def _row_of(model: TextModel, texts: list[str]) -> Any:
             f"The run reads {names}. After its folder, give a quoted text for "
             f"each. Received: {said(texts)}"
         )
-    from tf_adapters import heads
-
-    if KINDS[heads.name_of(model.head)].list_field == "words":
-        return texts[0].split()
     return texts[0] if len(texts) == 1 else tuple(texts)
 
 

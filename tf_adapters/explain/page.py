@@ -96,7 +96,9 @@ def _add_words(main: Any, words: Sequence[str], values: np.ndarray) -> None:
         span.tail = " "
     order = np.argsort(-np.abs(np.nan_to_num(values)), kind="stable")
     strongest = [
-        f"{words[i]} {shown.signed(float(values[i]))}" for i in order[:5]
+        f"{words[i]} {shown.signed(float(values[i]))}"
+        for i in order[:5]
+        if not np.isnan(values[i])
     ]
     add(main, "p", ", ".join(strongest))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 import dataclasses
+import itertools
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -117,12 +118,12 @@ def _words(
     continues[1:] &= ~ends_line[:-1] | is_blank[1:]
     indices = np.cumsum(~continues) - 1
     names = vocabulary.tokens_of(tokenizer)
-    mark = "##" if vocabulary.is_word_piece(tokenizer) else ""
-    words = [""] * (1 + indices[-1])
-    for place, (index, special) in enumerate(
-        zip(indices, is_special, strict=True)
-    ):
-        text = names[ids[place]] if special else texts[place]
-        words[index] += text.removeprefix(mark) if words[index] else text
+    word_of = vocabulary.word_of(tokenizer)
     starts = np.flatnonzero(~continues)
-    return tuple(w.strip() for w in words), indices, is_special[starts]
+    words = []
+    for start, end in itertools.pairwise([*starts, len(ids)]):
+        tokens = [names[token] for token in ids[start:end]]
+        # Special tokens are words of one token, which no rule applies to.
+        is_text = not is_special[start]
+        words.append(word_of(tokens) if is_text else tokens[0])
+    return tuple(words), indices, is_special[starts]

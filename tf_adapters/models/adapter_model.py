@@ -141,7 +141,11 @@ class AdapterModel(AssembledModel):
         Args:
             inputs: As in a call.
             **options: See the call arguments of `AdaptedEncoder`.
+
+        Raises:
+            UserError: If another model has changed the encoder.
         """
+        self.check_call()
         with self.reparameterization.scope():
             return self.encoder(as_sequences(inputs), training=False, **options)
 

@@ -46,11 +46,18 @@ class EncoderModel(FeaturesModel):
         self.encoder_user = User(self.name, trains_encoder=False)
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        self.check_call()
+        return super().__call__(inputs, *args, **kwargs)
+
+    def check_call(self) -> None:
+        """Raises a `UserError` if another model holds the encoder.
+
+        Within a graph, nothing is checked.
+        """
         if not _is_traced():
             self.encoder_info.loaded.check_call(
                 self.encoder_user, self.encoder_info.name
             )
-        return super().__call__(inputs, *args, **kwargs)
 
     def may_change(self, variables: Collection[keras.Variable]) -> None:
         """Declares which variables of the encoder this model may change."""

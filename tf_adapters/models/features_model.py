@@ -21,6 +21,9 @@ from tf_adapters.models.replicas import is_on_one_device
 class FeaturesModel(keras.Model):
     """A Keras model that takes token features: a dict of integer tensors."""
 
+    # How often the graphs were dropped. Graphs elsewhere that include this
+    # model are outdated if the number has changed.
+    num_forgotten = 0
     # The `Head` that describes the output layer, and the layer itself.
     head = None
     head_layer = None
@@ -177,6 +180,7 @@ class FeaturesModel(keras.Model):
 
     def _forget_graphs(self) -> None:
         # Otherwise Keras would keep calling the old graphs.
+        self.num_forgotten += 1
         self.train_function = None
         self.test_function = None
         self.predict_function = None

@@ -68,8 +68,13 @@ class AdapterSet:
         """The `Encoder` that all adapters share."""
         return self.model.encoder_info
 
-    def add(self, name: str, make: Callable[[], AdapterModel]) -> None:
-        """Adds an adapter and makes it active.
+    @contextlib.contextmanager
+    def added(
+        self, name: str, make: Callable[[], AdapterModel]
+    ) -> Iterator[None]:
+        """Adds an adapter, and makes it active before the `with` block.
+
+        If the block fails, the adapter is removed again.
 
         Args:
             name: Name of the adapter.
@@ -85,14 +90,17 @@ class AdapterSet:
                 f"There is an adapter `{name}` already. The adapters are "
                 f"{', '.join(self.models)}."
             )
-        before = self.model
+        before = self.active
         self._lend(self._nobody)
         try:
             self.models[name] = make()
+            self.activate(name)
+            yield
         except Exception:
-            self._lend(before.encoder_user)
+            self.activate(before)
+            self.models.pop(name, None)
+            self.text_fields.pop(name, None)
             raise
-        self.activate(name)
 
     def activate(self, name: str) -> None:
         """Makes an adapter active.

@@ -11,6 +11,7 @@ from tf_adapters.text import arguments
 from tf_adapters.text import columns
 from tf_adapters.text import device_memory
 from tf_adapters.text import rows as text_rows
+from tf_adapters.text import training
 from tf_adapters.text.predicting import Predictor
 from tf_adapters.text.stand_in import StandInModel
 from tf_adapters.text.vectors import of_single_texts
@@ -74,6 +75,7 @@ class AnsweringModel(StandInModel):
                 )
             arguments.check_no_options("evaluate", options)
             if columns.is_dataset(x):
+                training.check_stream_arguments(y, 0.0, None)
                 return self._stream(x, batch_size, text, label).evaluate()
             rows = self._rows(x, y, text=text, label=label)
             return self.evaluate_rows(rows, batch_size, verbose)
@@ -107,7 +109,8 @@ class AnsweringModel(StandInModel):
 
         Returns:
             Array with a row for each text, for example class logits. For tags
-            and spans, which have one output per token, a list of arrays.
+            and spans, which have one output per token, a list of arrays, one
+            for each window of each text; use `answer` for one result per text.
         """
         with device_memory.explained(self.adapter_model, batch_size):
             if self._takes_features(x):
@@ -173,7 +176,8 @@ class AnsweringModel(StandInModel):
             UserError: If texts are malformed, or a head of words or answers
                 reads a text as several inputs, or as none.
         """
-        vectors = vectors_of(self.adapter_model, pooling)
+        self.adapter_model.check_encoder()
+        vectors = self._vectors_model(pooling)
         with device_memory.explained(self.adapter_model, batch_size):
             if columns.is_dataset(x):
                 stream = self._stream(x, batch_size, text)
@@ -181,6 +185,22 @@ class AnsweringModel(StandInModel):
             rows = self._rows(x, None, text=text, labeled=False, answered=False)
             predictor = self._predictor(batch_size, verbose, vectors)
             return of_single_texts(predictor.vectors(rows))
+
+    def _vectors_model(self, pooling: TokenPooling | None) -> keras.Model:
+        """Returns `vectors_of` the active adapter.
+
+        It is kept, so that a second `encode` needs no new graph.
+        """
+        model = self.adapter_model
+        key = (model, pooling, model.num_forgotten)
+        if self._last_vectors()[0] != key:
+            last = key, vectors_of(model, pooling)
+            # A function, because Keras would track a tuple of models.
+            self._last_vectors = lambda: last
+        return self._last_vectors()[1]
+
+    def _last_vectors(self) -> tuple[Any, Any]:
+        return None, None
 
     def _takes_features(self, x: Any) -> bool:
         if self.preprocessor is not None:

@@ -178,7 +178,9 @@ class FittingModel(ExplainingModel):
         if data is None:
             return None
         if columns.is_dataset(data):
-            return self._stream(data, batch_size, **named).evaluate
+            stream = self._stream(data, batch_size, **named)
+            stream.check_labeled()
+            return stream.evaluate
         if not isinstance(data, text_rows.TextRows):
             x, y = training.texts_and_labels(data)
             label = named["label"] if y is None else None

@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
+import zipfile
 
 import keras
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.encoders.encoder import as_encoder
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.interop import formats
 from tf_adapters.interop import stored_adapter
-from tf_adapters.models import saving
 from tf_adapters.text import parts
 from tf_adapters.text.stored_fields import fields_of
 from tf_adapters.text.text_model import TextModel
@@ -45,7 +46,8 @@ def load(
             `TextModel.save`. With a `.keras` file, no other arguments are
             allowed. Folders of AdapterHub's `adapters` and of PEFT require
             `encoder`, because they do not name it.
-        encoder: Name of the encoder, or an `Encoder` with its `tokenizer`.
+        encoder: Name of the encoder, or an `Encoder` or a KerasHub backbone
+            with its `tokenizer`.
             Default: the name of the encoder that the adapter was trained on.
         tokenizer: The encoder's tokenizer, if `encoder` is an `Encoder`.
             Default: `None`.
@@ -57,8 +59,8 @@ def load(
             `TextModel`. Labels, head and method are those of the adapter.
 
     Raises:
-        AdapterError: If there is no adapter, it is damaged, or it was trained
-            on another encoder.
+        AdapterError: If there is no adapter, it is damaged, it has no head, or
+            it was trained on another encoder.
         UserError: If the encoder cannot be found, or an argument is given that
             is not allowed.
 
@@ -86,7 +88,7 @@ def load(
         encoder, tokenizer = load_encoder(str(encoder), dtype, quantize=mode)
     if options.get("preprocessor", "auto") == "auto":
         options.setdefault("max_length", details.get("max_length"))
-    adapter = saving.load_adapter(stored, encoder, name="default")
+    adapter = parts.load_with_head(stored, as_encoder(encoder), name="default")
     model = TextModel.of_adapter(adapter, tokenizer, **options)
     model.text_fields = fields_of(stored)
     run = path.parent
@@ -114,6 +116,11 @@ def _load_file(
         raise UserError(
             f"{cut(path)} holds encoder, tokenizer and settings. Call "
             "`tf_adapters.load(path)` without other arguments."
+        )
+    if not zipfile.is_zipfile(path):
+        raise AdapterError(
+            f"{cut(path)} is damaged: it is no complete `.keras` file. Copy "
+            "or save it again."
         )
     model = keras.saving.load_model(path)
     if not isinstance(model, TextModel):

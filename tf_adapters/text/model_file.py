@@ -93,8 +93,8 @@ def text_model_from(cls: type[TextModel], config: dict[str, Any]) -> TextModel:
         seed=config["seed"],
     )
     for parts, make in zip(config["adapters"][1:], others, strict=True):
-        model.adapters.add(parts["name"], make)
-        model.compile()
+        with model.adapters.added(parts["name"], make):
+            model.compile()
     model.set_active(config["active"])
     fields = config["text_fields"]
     if not isinstance(fields, dict):

@@ -115,13 +115,20 @@ def make_layer(
         max_length: Maximum length in tokens, or `None` (default) for 128.
 
     Raises:
-        UserError: If a packer is given that has another maximum length. See
-            also `packers.make_packer`.
+        UserError: If `preprocessor` is something else, or a packer that has
+            another maximum length. See also `packers.make_packer`.
     """
+    is_packer = isinstance(preprocessor, Packer | PackerLayer | None)
+    if not is_packer and preprocessor != "auto":
+        raise UserError(
+            '`preprocessor` is "auto", None, or a packer such as '
+            "`tf_adapters.TextPacker(tokenizer, max_length=128)`. Received: "
+            f"{shown(preprocessor)}"
+        )
     # A layer from a `.keras` file, which is given alone, has no packer yet.
     if (
         max_length is not None
-        and not isinstance(preprocessor, str | None)
+        and isinstance(preprocessor, Packer | PackerLayer)
         and max_length != preprocessor.max_length
     ):
         raise UserError(

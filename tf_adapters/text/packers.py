@@ -35,7 +35,7 @@ def make_packer(
     Raises:
         UserError: If `preprocessor` is `"auto"` and there is no tokenizer.
     """
-    if preprocessor != "auto":
+    if not isinstance(preprocessor, str):
         return preprocessor
     if tokenizer is None:
         raise UserError(

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import numbers
 import random
 from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.config import presets
 from tf_adapters.heads.windows import check_pools_windows
 from tf_adapters.interop import stored_adapter
+from tf_adapters.models import model_checks
 from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import AdapterModel
 
@@ -120,6 +125,7 @@ def make_adapter(
     labels: Sequence[str] | None,
     head: heads.Head | str | None,
     seed: int,
+    use_encoder_dropout: bool,
 ) -> AdapterModel:
     """Makes or loads an adapter that is added to a text model.
 
@@ -132,24 +138,72 @@ def make_adapter(
         labels: See `TextModel.add_adapter`.
         head: See `TextModel.add_adapter`.
         seed: Integer that seeds the weights of a new adapter.
+        use_encoder_dropout: See `AdapterModel`.
 
     Raises:
-        UserError: If a stored adapter is given labels or a head.
+        UserError: If a stored adapter is given labels or a head, or has no
+            head.
     """
+    options = {"use_encoder_dropout": use_encoder_dropout, "name": name}
     if not isinstance(source, methods.Method):
         if labels is not None or head is not None:
             raise UserError(
                 "A stored adapter has its own labels and head. Leave `labels` "
                 "and `head` out, or give a method to train a new adapter."
             )
-        return saving.load_adapter(source, encoder, name=name)
+        return load_with_head(source, encoder, seed=seed, **options)
     head = as_head(head, labels)
-    return AdapterModel(encoder, source, head, seed=seed, name=name)
+    with initial_weights(seed):
+        return AdapterModel(encoder, source, head, seed=seed, **options)
+
+
+def load_with_head(
+    stored: StoredAdapter, encoder: Encoder, **options: Any
+) -> AdapterModel:
+    """Returns the `AdapterModel` of a stored adapter, which must have a head.
+
+    Args:
+        stored: `StoredAdapter`.
+        encoder: `Encoder`.
+        **options: See `AdapterModel`.
+
+    Raises:
+        AdapterError: If the adapter has no head. See also `load_adapter`.
+    """
+    model = saving.load_adapter(stored, encoder, **options)
+    if model.head is None:
+        raise AdapterError(
+            f"The adapter in {cut(stored.source)} was saved without a head, "
+            "which makes the answers of a text model. Load it with "
+            "`tf_adapters.load_adapter(folder, encoder)` for the encoder's "
+            "outputs, or train a head with `train.py --task=... "
+            "--init_adapter=folder`."
+        )
+    return model
 
 
 def as_seed(seed: int | None) -> int:
-    """Returns the seed, or a new one if it is `None`."""
-    return random.SystemRandom().getrandbits(31) if seed is None else seed
+    """Returns the seed as a Python integer, or a new one if it is `None`.
+
+    Raises:
+        UserError: If it is not an integer in the range of `AdapterModel`.
+    """
+    if seed is None:
+        return random.SystemRandom().getrandbits(31)
+    if isinstance(seed, numbers.Integral) and not isinstance(seed, bool):
+        seed = int(seed)
+    model_checks.check_seed(seed)
+    return seed
+
+
+def check_is_adapter_model(model: Any) -> None:
+    """Raises a `UserError` unless a model is an `AdapterModel` with a head."""
+    if not isinstance(model, AdapterModel) or model.head is None:
+        raise UserError(
+            "A text model is made of an `AdapterModel` with a head, as "
+            "`adapt(encoder, method, head)` returns it; answers of `Parallel` "
+            f"and `BatchSplit` have no single form. Received: {shown(model)}"
+        )
 
 
 @contextlib.contextmanager

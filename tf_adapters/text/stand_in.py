@@ -61,6 +61,30 @@ class StandInModel(keras.Model):
         if value is not None:
             self.adapter_model.optimizer = value
 
+    @property
+    def trainable(self) -> bool:
+        """Whether the active adapter trains; see `AdapterModel.trainable`."""
+        # Keras's constructor reads and sets it before there is an adapter.
+        has_adapter = "adapters" in vars(self)
+        return self.adapter_model.trainable if has_adapter else self._trainable
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        if "adapters" in vars(self):
+            self.adapter_model.trainable = value
+
+    def train_on_batch(self, x: Any, *args: Any, **options: Any) -> Any:
+        """Trains one step on token features; see `keras.Model`."""
+        return self.adapter_model.train_on_batch(x, *args, **options)
+
+    def test_on_batch(self, x: Any, *args: Any, **options: Any) -> Any:
+        """Evaluates one batch of token features; see `keras.Model`."""
+        return self.adapter_model.test_on_batch(x, *args, **options)
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """Returns the outputs of one batch of token features."""
+        return self.adapter_model.predict_on_batch(x)
+
     def call(
         self, inputs: dict[str, Tensor], training: bool | None = None
     ) -> Tensor:

@@ -89,6 +89,7 @@ class StoredModel(FittingModel):
         if not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
         path = Path(os.path.realpath(filepath))
+        path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and not overwrite:
             # Keras asks whether to overwrite the file.
             super().save(filepath, overwrite=False, **options)

@@ -81,6 +81,15 @@ class StreamRunner:
             _check_some(history.history.get("loss"))
         return history
 
+    def check_labeled(self) -> None:
+        """Raises a `UserError` if the dataset cannot be evaluated.
+
+        It must end, and have labels that suit the head. Nothing is read.
+        """
+        streams.check_ends(self._stream.dataset)
+        with in_sentences(self.model.head):
+            self._features(labeled=True, across_batches=True)
+
     def evaluate(self) -> dict[str, float]:
         """Returns a dict of the loss and the head's metrics on the dataset."""
         streams.check_ends(self._stream.dataset)

@@ -76,7 +76,9 @@ class Stream:
         make: Any = None
         if labeled:
             make = stream_labels.targets_function(head, across_batches)
-        by_id = class_weight and training.weights_by_id(head, class_weight)
+        by_id = None
+        if class_weight is not None:
+            by_id = training.weights_by_id(head, class_weight)
 
         def pack(*element: Any) -> tuple[Any, ...]:
             texts, labels, weights = self.read(*element)
@@ -129,6 +131,7 @@ def open_dataset(
         )
     spec = dataset.element_spec
     element = spec if isinstance(spec, tuple) else (spec,)
+    _check_names(element, text, label)
     if isinstance(element[0], dict):
         fields, read = _reading_columns(
             element[0], table_fields(list(element[0]), head, text, known), label
@@ -140,6 +143,24 @@ def open_dataset(
     if _rank(texts, fields, spec) == 0:
         dataset = dataset.batch(batch_size)
     return Stream(dataset, fields, read)
+
+
+def _check_names(
+    element: tuple[Any, ...], text: str | Sequence[str] | None, label: Any
+) -> None:
+    """Raises a `UserError` if columns are named that nothing is read from."""
+    has_columns = isinstance(element[0], dict)
+    if label is not None and (len(element) > 1 or not has_columns):
+        raise UserError(
+            "Elements of the dataset are `(texts, labels)`, so leave `label` "
+            "out; or make elements of one dict of columns. Received: "
+            f"label={shown(label)}"
+        )
+    if text is not None and not has_columns:
+        raise UserError(
+            "The dataset has no columns, so leave `text` out; or make elements "
+            f"of dicts of columns. Received: text={shown(text)}"
+        )
 
 
 def check_ends(dataset: tf.data.Dataset) -> None:

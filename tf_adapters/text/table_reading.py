@@ -9,6 +9,8 @@ import numbers
 import sys
 from typing import Any
 
+import numpy as np
+
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
@@ -83,9 +85,18 @@ def listed(values: Any) -> list[Any]:
 
 
 def as_array(values: Any) -> Any:
-    """Converts a TensorFlow tensor to an array; other values do not change."""
-    is_tensor = hasattr(values, "numpy") and not hasattr(values, "tolist")
-    return values.numpy() if is_tensor else values
+    """Converts a tensor, or a list of arrays, to an array of NumPy.
+
+    A series becomes a list. Other values do not change. Neither does a list of
+    arrays of several shapes.
+    """
+    if hasattr(values, "to_list"):  # A series of pandas or Polars.
+        values = values.to_list()
+    if isinstance(values, list | tuple) and values:
+        are_arrays = all(isinstance(value, np.ndarray) for value in values)
+        is_one = are_arrays and len({value.shape for value in values}) == 1
+        return np.stack(values) if is_one else values
+    return np.asarray(values) if hasattr(values, "__array__") else values
 
 
 def _frame_column(frame: Any, name: str) -> list[Any]:

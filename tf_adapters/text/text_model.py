@@ -133,14 +133,18 @@ class TextModel(StoredModel):
         """Makes a text model from an `AdapterModel`.
 
         Args:
-            adapter_model: A model from `adapt`, `fuse`, `compose` or
-                `load_adapter`.
+            adapter_model: An `AdapterModel` with a head, from `adapt`, `fuse`,
+                `compose` or `load_adapter`.
             tokenizer: See `TextModel`.
             max_length: See `TextModel`.
             learning_rate: See `TextModel`.
             preprocessor: See `TextModel`.
             seed: See `TextModel`.
+
+        Raises:
+            UserError: If `adapter_model` is another kind of model.
         """
+        parts.check_is_adapter_model(adapter_model)
         model = cls.__new__(cls)
         options = tokenizer, max_length, learning_rate, preprocessor, seed
         model._set_up(adapter_model, *options)
@@ -158,6 +162,7 @@ class TextModel(StoredModel):
         super().__init__(autocast=False, dtype="float32")
         self.encoder_info = model.encoder_info
         self.seed = parts.as_seed(seed)
+        self.use_encoder_dropout = model.use_encoder_dropout
         self.learning_rate = learning_rate
         self.preprocessor = packer_layer.make_layer(
             tokenizer, model, preprocessor, max_length
@@ -267,19 +272,21 @@ class TextModel(StoredModel):
         Raises:
             UserError: If the name is taken or not allowed, the adapter
                 belongs to another encoder, or a stored adapter is given labels
-                or a head.
+                or a head, or has no head. The active adapter then stays the
+                same.
         """
         source = parts.as_source(adapter)
-        self.adapters.add(
+        with self.adapters.added(
             name,
             lambda: parts.make_adapter(
-                self.encoder_info, name, source, labels, head, self.seed
+                *(self.encoder_info, name, source, labels, head),
+                *(self.seed, self.use_encoder_dropout),
             ),
-        )
-        if not isinstance(source, methods.Method):
-            self.text_fields = fields_of(source)
-            packer_layer.warn_of_length(name, source, self.preprocessor)
-        self.compile()
+        ):
+            if not isinstance(source, methods.Method):
+                self.text_fields = fields_of(source)
+                packer_layer.warn_of_length(name, source, self.preprocessor)
+            self.compile()
 
     def set_active(self, name: str) -> None:
         """Makes another adapter active, so that it trains and predicts.

@@ -198,7 +198,10 @@ def _no_class_weight(received: Any) -> UserError:
 
 
 def _checked_weights(sample_weight: Any, count: int) -> np.ndarray:
-    weights = np.asarray(sample_weight, "float32")
+    try:
+        weights = np.asarray(sample_weight, "float32")
+    except (TypeError, ValueError):  # Texts, or lists of several lengths.
+        weights = np.full((), np.nan)
     if weights.shape != (count,) or not np.isfinite(weights).all():
         raise UserError(
             "`sample_weight` must be a finite number for each of the "

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 import tempfile
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -50,8 +51,7 @@ class TokenVectors:
         with tempfile.TemporaryFile(dir=folder) as file:
             # Reserve the whole file: if the disk were full later, writing to
             # the memory-mapped file would end the process.
-            size = num_bytes(shape[0], width, dtype)
-            os.posix_fallocate(file.fileno(), 0, size)
+            _reserve(file, num_bytes(shape[0], width, dtype))
             self._rows = np.memmap(file, self.dtype, "r+", shape=shape)
 
     @property
@@ -90,3 +90,15 @@ class TokenVectors:
 def num_bytes(tokens: int, width: int, dtype: str) -> int:
     """Returns the number of bytes that vectors of `tokens` tokens take."""
     return tokens * width * np.dtype(DTYPES[dtype]).itemsize
+
+
+def _reserve(file: Any, size: int) -> None:
+    """Makes room for `size` bytes in an open file."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+        return
+    # On macOS and Windows. A file that is only made longer takes no room yet.
+    zeros = bytes(2**20)
+    for start in range(0, size, len(zeros)):
+        file.write(zeros[: size - start])
+    file.flush()

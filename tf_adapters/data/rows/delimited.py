@@ -148,7 +148,8 @@ def parse_csv(
 
 def _next_record(reader: Any) -> Any:
     # The module's default limit, 131,072 characters, is too low for some texts.
-    limit = csv.field_size_limit(sys.maxsize)
+    # On Windows, it is an integer of 32 bits.
+    limit = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     try:
         return next(reader)
     finally:

@@ -130,7 +130,7 @@ def parse_classes(value: Any, labels: Sequence[str]) -> list[int] | None:
 
     Raises:
         UserError: If a class is unknown, or the value is not a list, or is a 0
-            or 1 for each of three or more classes.
+            or 1 for each class. With two classes, `[0, 1]` is a list of ids.
     """
     if value is None or value == "":
         return None
@@ -140,7 +140,10 @@ def parse_classes(value: Any, labels: Sequence[str]) -> list[int] | None:
         raise UserError(
             f"labels must be a list of classes, received {shown(value)}"
         )
-    if len(value) == len(labels) > 2 and not {*map(str, value)} - {"0", "1"}:
+    given = {*map(str, value)}
+    # With two classes, [0, 0] and [1, 1] are no lists of different ids.
+    is_hot = len(value) == len(labels) and given <= {"0", "1"}
+    if is_hot and (len(labels) > 2 or len(given) < len(labels)):
         raise UserError(
             "labels must be a list of classes, by name or id, and not a 0 or 1 "
             f"for each class; received {shown(value)}"

@@ -1,5 +1,6 @@
 """The tokens of a vocabulary, and the texts that they stand for."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,25 @@ def continues_word(tokenizer: Any) -> np.ndarray:
     return marked if mark == _INSIDE else ~marked
 
 
-def is_word_piece(tokenizer: Any) -> bool:
-    """Returns whether `##` marks the tokens that continue a word."""
-    return _mark(tokens_of(tokenizer)) == _INSIDE
+def word_of(tokenizer: Any) -> Callable[[list[str]], str]:
+    """Returns a function that joins the tokens of a word to its text.
+
+    The text has no spaces around it. In byte-level BPE, the bytes of a
+    character may be in several tokens, which are therefore decoded together.
+
+    Args:
+        tokenizer: Tokenizer from `load_encoder`.
+    """
+    mark = _mark(tokens_of(tokenizer))
+    if mark == _BYTE_SPACE:
+        decoder = decoders.ByteLevel()
+        return lambda tokens: decoder.decode(tokens).strip()
+    if mark == _SPACE:
+        return lambda tokens: "".join(tokens).replace(_SPACE, " ").strip()
+    return lambda tokens: "".join(
+        token.removeprefix(_INSIDE) if place else token
+        for place, token in enumerate(tokens)
+    )
 
 
 def token_texts(tokenizer: Any, size: Any) -> list[str]:

@@ -29,6 +29,9 @@ from tf_adapters.launch import process_runner
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.registry import METHODS
 from tf_adapters.models import saving
+from tf_adapters.report import run_files
+from tf_adapters.report import run_report
+from tf_adapters.report import scores
 from tf_adapters.tasks.output_kinds import KINDS
 
 pytestmark = pytest.mark.integration
@@ -106,6 +109,29 @@ def test_what_is_exported_answers(run):
     answers = served(sentence=tf.constant(["the film is good"]))
     assert answers["label"].numpy()[0] in (b"bad", b"fair", b"good")
     assert answers["above"].shape == (1, 2)
+
+
+def test_the_report_judges_the_first_metric_only(run):
+    """The second one, a distance, is better if it is lower."""
+    stored = run_files.read_run(run)
+    compared = dict(stored.stored.compared)
+    right = dataclasses.replace(
+        stored.stored, compared={**compared, "predicted": compared["target"]}
+    )
+    perfect = dataclasses.replace(stored, stored=right)
+    worst = [2 - label for label in compared["target"]]
+    _, note = scores.table_of_scores(perfect, worst, "another")
+    assert note == ""
+    content = run_report._find(stored)
+    assert not [n for n in content.notes if "stored without prob" in n]
+
+
+def test_a_plugin_in_a_union_is_named(tmp_path):
+    module = sys.modules["tf_adapters_plugin_grades"]
+    union = methods.Union((module.ScaleAndShift(), methods.LoRA(rank=1)))
+    tf_adapters.save_adapter(_model(union), tmp_path / "adapter")
+    config = json.loads((tmp_path / "adapter/adapter_config.json").read_text())
+    assert config["plugins"] == {"scale_and_shift": "grades.py"}
 
 
 def test_a_bank_refuses_what_does_not_stack(run, capsys):

@@ -10,6 +10,7 @@ from tests import tiny
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.models.adapter_model import adapt
+from tf_adapters.models.bank_core import BankCore
 from tf_adapters.models.bank_entries import BankEntries
 from tf_adapters.models.bank_model import load_bank
 from tf_adapters.models.saving import AdapterError
@@ -184,11 +185,62 @@ def test_what_a_request_uses_is_not_overwritten(encoder, features):
 
 def test_to_wait_for_requests_ends():
     entries = BankEntries(capacity=1)
-    first, _ = entries.claim("a", timeout=1)
-    second, _ = entries.claim("b", timeout=1)
-    assert {first, second} == {0, 1}
+    indices = {entries.claim(name, timeout=1).index for name in "ab"}
+    assert indices == {0, 1}
     with pytest.raises(AdapterError, match="used the adapters .* 0.01 seconds"):
         entries.claim("c", timeout=0.01)
+
+
+def test_an_adapter_that_cannot_be_added_replaces_none(
+    encoder, features, monkeypatch
+):
+    one, two = _model(encoder, "one"), _model(encoder, "two")
+    lora = _model(encoder, "lora", methods.LoRA(rank=1))
+    bank = load_bank([one, two], encoder, capacity=2)
+    before = _ask(bank, features, ["one", "two"])
+
+    def too_little_memory(num_rows):
+        if num_rows:
+            raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bank, "_grow", too_little_memory)
+        for _ in range(2):
+            with pytest.raises(MemoryError):
+                bank.add(lora)
+    monkeypatch.setattr("tf_adapters.models.bank_storage._TIMEOUT", 0.01)
+    # Both of one and its earlier version are in use, so no index is free.
+    with bank.using(["one"]):
+        bank.add(one)
+        refused = pytest.raises(AdapterError, match="seconds")
+        with bank.using(["one", "two"]), refused:
+            bank.add(lora)
+    assert sorted(bank.names) == ["one", "two"]
+    np.testing.assert_allclose(
+        _ask(bank, features, ["one", "two"]), before, atol=1e-6
+    )
+    bank.add(lora)
+    assert "lora" in bank.names and len(bank.names) == 2
+
+
+def test_a_call_during_the_addition_of_tags_finds_its_outputs(
+    encoder, features, monkeypatch
+):
+    models = [_model(encoder, "other"), _model(encoder, "one")]
+    tagger = _model(encoder, "tags", head=heads.Tagging(("X", "Y", "Z")))
+    bank = load_bank(models, encoder)
+    called, write = [], BankCore.write
+
+    def write_meanwhile(core, *arguments):
+        if not called:
+            called.append(True)
+            _is_alone(bank, features, models[1], models[1])
+        write(core, *arguments)
+
+    monkeypatch.setattr(BankCore, "write", write_meanwhile)
+    _is_alone(bank, features, models[1], models[1])
+    bank.add(tagger)
+    assert called
 
 
 def test_unknown_names_and_capacities_are_refused(encoder, features):

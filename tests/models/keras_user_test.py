@@ -1,5 +1,7 @@
 """Tests that models behave as users of Keras expect."""
 
+import math
+
 import keras
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.adapter_model import adapt
 from tf_adapters.models.bank_model import load_bank
+from tf_adapters.models.variable_groups import trained_table
 
 HEAD = heads.Classification(("no", "yes"), dropout_rate=0.0)
 LABELS = np.array([0, 1, 0, 1])
@@ -132,6 +135,18 @@ def test_trainable_thaws_what_is_declared_and_nothing_else():
     model.trainable = True
     assert {v.path for v in model.trainable_variables} == declared
     assert sum(v.trainable for v in model.weights) == len(declared)
+
+
+def test_a_frozen_model_says_so():
+    model = _compiled(_model())
+    model.head_layer.trainable = False
+    rows = [line.split() for line in trained_table(model).splitlines()]
+    assert ["head", "frozen"] in [row[:2] for row in rows]
+    count = sum(math.prod(v.shape) for v in model.trainable_variables)
+    assert rows[-1][-2] == f"{count:,}"
+    model.trainable = False
+    with pytest.raises(ValueError, match=r"frozen. Set `model.trainable = Tr"):
+        model.fit(_batch(model), LABELS, verbose=0)
 
 
 def test_fit_after_trainable_changes_what_is_declared_only():

@@ -15,12 +15,17 @@ HEAD = heads.Classification(("no", "yes"), dropout_rate=0.0)
 LABELS = np.arange(8) % 2
 
 
-def _model(optimizer="adam", factor=1.0, dtype="mixed_float16", **options):
-    """Returns a compiled model whose loss is multiplied by a number."""
+@keras.saving.register_keras_serializable("tests")
+def _loss(y, p):
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=True)(y, p)
+
+
+def _model(optimizer="adam", factor=None, dtype="mixed_float16", **options):
+    """Returns a compiled model whose loss may be multiplied by a number."""
     encoder = tiny.encoder(dtype=dtype, num_blocks=1)
     model = adapt(encoder, methods.Pfeiffer(units=4), HEAD)
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(optimizer, lambda y, p: factor * loss(y, p), **options)
+    loss = _loss if factor is None else lambda y, p: factor * _loss(y, p)
+    model.compile(optimizer, loss, **options)
     return model
 
 
@@ -41,6 +46,17 @@ def _fit(model):
 def test_an_adapter_trains_with_a_scaled_loss_only(scales):
     model = _model(factor=1e-6, auto_scale_loss=scales)
     assert (_fit(model) > 0) == scales
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("scales", [True, False])
+def test_a_file_keeps_whether_the_loss_is_scaled(scales, tmp_path):
+    model = _model(auto_scale_loss=scales)
+    _fit(model)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert type(loaded.optimizer) is type(model.optimizer)
+    assert int(loaded.optimizer.iterations) == int(model.optimizer.iterations)
 
 
 @pytest.mark.integration

@@ -3,6 +3,7 @@
 import types
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests import tiny
@@ -110,6 +111,63 @@ def test_texts_are_no_inputs_of_a_merge(made):
 def test_an_encoder_with_its_tokenizer(made, use):
     with pytest.raises(UserError, match="Give the encoder alone"):
         use([made.a, made.b], (made.encoder, None))
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (
+            lambda m, folder: tf_adapters.load_adapter(
+                folder / "a", (m.encoder, None)
+            ),
+            "Give the encoder alone",
+        ),
+        (
+            lambda m, folder: tf_adapters.save_adapter(m.both, folder / "b"),
+            "`save_adapter` an `AdapterModel`.*of the `models`",
+        ),
+        (
+            lambda m, folder: tf_adapters.save_adapter(m.bank, folder / "b"),
+            "`save_adapter` an `AdapterModel`",
+        ),
+        (
+            lambda m, folder: tf_adapters.swap_adapters(m.both, m.a),
+            "`swap_adapters` an `AdapterModel`",
+        ),
+        (
+            lambda m, folder: tf_adapters.save_adapter(
+                m.a, folder / "b", format="pefft"
+            ),
+            "Did you mean .peft.*Known: tf_adapters",
+        ),
+        (
+            lambda m, folder: tf_adapters.compose(
+                m.encoder, tf_adapters.Stack(m.pruned, m.a)
+            ),
+            "`d` changes the weights of the encoder .method diff_pruning",
+        ),
+    ],
+)
+def test_other_models_and_encoders(made, use, message, tmp_path):
+    made.both = tf_adapters.compose(
+        made.encoder, tf_adapters.Parallel(made.a, made.b)
+    )
+    made.pruned = tf_adapters.adapt(
+        made.encoder, methods.DiffPruning(), HEAD, name="d"
+    )
+    with pytest.raises(UserError, match=message):
+        use(made, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_labels_of_pandas_and_of_several_lengths(made):
+    head = heads.MultiLabel(("x", "y"))
+    model = tf_adapters.adapt(made.encoder, methods.IA3(), head)
+    model.compile("adam", "mse", run_eagerly=True)
+    table = pd.DataFrame({"x": [0, 1, 1], "y": [1, 0, 1]})
+    model.fit(made.features, table, verbose=0)
+    with pytest.raises(UserError, match="as many numbers in each row"):
+        model.fit(made.features, [[0], [1, 0], [1]], verbose=0)
 
 
 @pytest.mark.parametrize("capacity", ["3", 3.5, True])

@@ -255,7 +255,7 @@ def test_mistakes_in_validation_data_end_before_training(
     assert int(model.optimizer.iterations) == steps
 
 
-def test_labels_beside_a_dataset_are_refused(model):
+def test_labels_in_addition_to_a_dataset_are_refused(model):
     with pytest.raises(ValueError, match="holds labels and weights itself"):
         model.evaluate(_labels([0, 1]), [1, 0])
 

@@ -111,7 +111,7 @@ class Encoder:
             UserError: If the encoder comes from a `.keras` file, which does
                 not contain the original values.
         """
-        self.loaded.restore()
+        self.loaded.restore(self.name)
 
 
 def as_encoder(backbone: keras_hub.models.Backbone | Encoder) -> Encoder:

@@ -28,11 +28,15 @@ class User:
     Args:
         name: The model's name, for messages.
         trains_encoder: Whether it trains some of the encoder's weights.
+
+    Attributes:
+        is_folded: Whether the model's weights are folded into the encoder's.
     """
 
     def __init__(self, name: str, trains_encoder: bool) -> None:
         self.name = name
         self.trains_encoder = trains_encoder
+        self.is_folded = False
 
 
 class LoadedWeights:
@@ -153,6 +157,12 @@ class LoadedWeights:
 
     def _message(self, changed: list[str], encoder: str) -> str:
         by = self._changed_by
+        if by is not None and by.is_folded:
+            return (
+                f"The weights of the model `{by.name}` are folded into encoder "
+                f"`{encoder}`. Call `unfold()` of that model first, or load a "
+                "fresh encoder with `tf_adapters.load_encoder`."
+            )
         who = f"the model `{by.name}`" if by else "another model"
         return (
             f"Encoder `{encoder}` no longer has the weights it was loaded "
@@ -196,11 +206,15 @@ class LoadedWeights:
             variable, value = self._loaded[path]
             variable.assign(value)
 
-    def restore(self) -> None:
+    def restore(self, encoder: str) -> None:
         """Resets all weights to their original values.
 
+        Args:
+            encoder: The encoder's name, for messages.
+
         Raises:
-            UserError: If the original values are unknown.
+            UserError: If the original values are unknown, or a model is folded,
+                which `unfold` undoes.
         """
         if self.is_of_file:
             raise UserError(
@@ -212,8 +226,10 @@ class LoadedWeights:
         changed = self.changed()
         if not changed:
             return
-        self._assign_loaded(changed)
         by = self._changed_by
+        if by is not None and by.is_folded:
+            raise UserError(self._message(changed, encoder))
+        self._assign_loaded(changed)
         # A custom training loop does not record which model it trained.
         self._restored.update([by] if by else self._trainers)
         self._changed_by = None

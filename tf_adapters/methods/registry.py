@@ -69,6 +69,17 @@ def to_config(method: Method) -> dict[str, Any]:
     return {"name": name_of(method)} | values
 
 
+def parts_of(method: Method) -> list[Method]:
+    """Returns a method and all methods in its fields, such as a union's."""
+    found = [method]
+    for field in dataclasses.fields(method):
+        value = getattr(method, field.name)
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Method):
+                found += parts_of(part)
+    return found
+
+
 def _to_plain(value: Any) -> Any:
     if isinstance(value, Method):
         return to_config(value)

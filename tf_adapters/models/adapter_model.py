@@ -231,6 +231,22 @@ class AdapterModel(AssembledModel):
         return model_config.model_from(cls, config)
 
 
+def check_adapter_model(model: object, call: str) -> None:
+    """Raises a `UserError` unless a model is an `AdapterModel`.
+
+    Args:
+        model: Argument `model` of a function.
+        call: Name of the function, for the message.
+    """
+    if not isinstance(model, AdapterModel):
+        raise UserError(
+            f"Expected as `model` of `{call}` an `AdapterModel`, as `adapt`, "
+            "`compose` or `load_adapter` returns it. Call it for each of the "
+            "`models` of a `ParallelModel`, and for `adapter_model` of a "
+            f"`TextModel`. Received: {model!r:.100}"
+        )
+
+
 def _warn_of_old_name(old: str, new: str) -> None:
     warnings.warn(
         f"`AdapterModel.{old}` is now called `{new}`, and the old name will be "

@@ -19,6 +19,7 @@ from tf_adapters.interop import formats
 from tf_adapters.interop.sizes import check_sizes
 from tf_adapters.interop.stored_adapter import StoredAdapter
 from tf_adapters.interop.stored_adapter import find_stored
+from tf_adapters.methods.registry import parts_of
 
 
 def plugins_of(
@@ -32,17 +33,17 @@ def plugins_of(
         method: `Method`, which may be a plug-in.
         head: `Head`, which may be a plug-in, or `None`.
     """
-    configs: list[tuple[object, dict[str, Any]]] = [
-        (method, methods.to_config(method))
+    named: list[tuple[object, str]] = [
+        (one, methods.name_of(one)) for one in parts_of(method)
     ]
     if head is not None:
-        configs.append((head, heads.to_config(head)))
+        named.append((head, heads.name_of(head)))
     found = {}
-    for value, config in configs:
+    for value, name in named:
         module = type(value).__module__
         if not module.startswith("tf_adapters."):
             path = getattr(sys.modules[module], "__file__", None) or module
-            found[config["name"]] = Path(path).name
+            found[name] = Path(path).name
     return found
 
 

@@ -109,6 +109,10 @@ class AssembledModel(EncoderModel):
         model_checks.check_trains(self)
         return super().fit(*args, **kwargs)
 
+    def save_weights(self, *args: Any, **kwargs: Any) -> None:
+        self.check_not_folded()
+        super().save_weights(*args, **kwargs)
+
     def _make_head_layer(self, head: heads.Head) -> keras.layers.Layer:
         layer = head.make_layer()
         layer.build((None, None, self.encoder.width))
@@ -191,12 +195,14 @@ class AssembledModel(EncoderModel):
         kernels = [v for v in self.encoder.backbone.weights if id(v) in written]
         self.encoder_info.loaded.keep(kernels, self.encoder_user)
         self.encoder_info.loaded.hold(self.encoder_user)
+        self.encoder_user.is_folded = True
         self.reparameterization.fold()
         self._forget_graphs()
 
     def unfold(self) -> None:
         """Undoes `fold` exactly."""
         self.reparameterization.unfold()
+        self.encoder_user.is_folded = False
         self._forget_graphs()
 
     def check_not_folded(self) -> None:

@@ -100,6 +100,22 @@ class UsedEntries:
         ]
 
 
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """Room for a new adapter.
+
+    Attributes:
+        index: The new adapter's index.
+        freed: List of `Entry`: removed adapters whose rows are free now.
+        evicted: Name and `Entry` of the adapter that was removed to make room,
+            or `None`.
+    """
+
+    index: int
+    freed: list[Entry]
+    evicted: tuple[str, Entry] | None
+
+
 class BankEntries:
     """The entries of a bank by name, least recently used first.
 
@@ -166,7 +182,7 @@ class BankEntries:
         with self._changed:
             self._get(name).is_pinned = is_pinned
 
-    def claim(self, name: str, timeout: float) -> tuple[int, list[Entry]]:
+    def claim(self, name: str, timeout: float) -> Claim:
         """Makes room for a new adapter.
 
         If the bank is full and has no adapter of that name, the least recently
@@ -178,26 +194,40 @@ class BankEntries:
                 removed adapters.
 
         Returns:
-            A free index, and the removed entries whose rows are now free.
+            `Claim`.
 
         Raises:
             AdapterError: If all adapters are pinned, or if requests do not end
                 in time.
         """
         with self._changed:
+            evicted = None
             if name not in self._live and len(self._live) >= self.capacity:
-                self._retire(self._least_recently_used())
-            freed = []
+                oldest = self._least_recently_used()
+                evicted = oldest, self._live[oldest]
+                self._retire(oldest)
+            freed: list[Entry] = []
             is_free = self._changed.wait_for(
                 lambda: self._collect(freed) or self._free, timeout
             )
             if not is_free:
+                self._revive(evicted)
                 raise AdapterError(
                     f"The adapter `{cut(name)}` was not added: requests used "
                     f"the adapters that it could replace for {timeout:g} "
                     "seconds. End them, or give the bank a larger `capacity`."
                 )
-            return self._free.popleft(), freed
+            return Claim(self._free.popleft(), freed, evicted)
+
+    def undo(self, claim: Claim) -> list[Entry]:
+        """Undoes a claim, before anything was written there.
+
+        Returns:
+            The entries among the claim's `freed` whose rows are in use again.
+        """
+        with self._changed:
+            self._free.append(claim.index)
+            return self._revive(claim.evicted)
 
     def publish(self, name: str, entry: Entry) -> None:
         """Adds the entry of an adapter; replaces the entry of the same name."""
@@ -236,6 +266,22 @@ class BankEntries:
 
     def _retire(self, name: str) -> None:
         self._retired.append(self._live.pop(name))
+
+    def _revive(self, evicted: tuple[str, Entry] | None) -> list[Entry]:
+        """Adds a removed adapter again, as the least recently used one.
+
+        Returns a list with its entry if its rows were free, or an empty list.
+        """
+        if evicted is None:
+            return []
+        name, entry = evicted
+        was_retired = any(other is entry for other in self._retired)
+        self._retired = [e for e in self._retired if e is not entry]
+        if not was_retired:
+            self._free.remove(entry.index)
+        self._live[name] = entry
+        self._live.move_to_end(name, last=False)
+        return [] if was_retired else [entry]
 
     def _collect(self, freed: list[Entry]) -> None:
         """Moves removed, unused entries to `freed`, and frees their indices."""

@@ -73,6 +73,13 @@ class BankModel(BankStorage):
         """The `AdaptedEncoder` with the bank's slots."""
         return self.core.encoder
 
+    def get_config(self) -> dict[str, Any]:
+        raise AdapterError(
+            "A bank has no file of its own: keep the folders of its adapters, "
+            "and load it again with `tf_adapters.load_bank`. `tf-adapters "
+            "export --adapters=...` writes a SavedModel of several runs."
+        )
+
     def check_features(self, inputs: Any) -> None:
         """Raises a `UserError` if token features or adapter ids are missing."""
         check_inputs(self.encoder, inputs)
@@ -93,8 +100,8 @@ class BankModel(BankStorage):
         self, inputs: dict[str, Tensor], training: bool | None = None
     ) -> Tensor | dict[str, Tensor]:
         found = self.core(inputs)
-        if self._widths is not None:
-            widths = self._widths
+        widths = self._widths  # Another thread may set it to `None`.
+        if widths is not None:
             found = {name: x[..., : widths[name]] for name, x in found.items()}
         if "texts" in found:
             found = {**found, "texts": found["texts"][:, 0]}

@@ -32,6 +32,11 @@ class BankRows:
         for place, row in rows.items():
             self._free[place].append(row)
 
+    def take_back(self, rows: dict[Place, int]) -> None:
+        """Undoes `give_back`."""
+        for place, row in rows.items():
+            self._free[place].remove(row)
+
     def doubled(self, places: Iterable[Place]) -> dict[Place, int]:
         """Returns a dict from each full place to twice its number of rows."""
         return {

@@ -138,8 +138,11 @@ class BankStorage(EncoderModel):
         Raises:
             AdapterError: If the adapter is damaged or a bank cannot hold it, or
                 if the bank is full of pinned adapters.
+            UserError: If another model has changed the encoder.
         """
         with self._writing:
+            # Norms and biases are stored as differences from the encoder's.
+            self.check_encoder()
             member = trained_members.as_member(adapter, self.encoder_info)
             name = member.name if name is None else name
             if not isinstance(name, str):
@@ -191,13 +194,17 @@ class BankStorage(EncoderModel):
         arrays: dict[Place, dict[str, np.ndarray]],
         pinned: bool = False,
     ) -> None:
-        index, freed = self._entries.claim(name, _TIMEOUT)
-        for entry in freed:
+        # First of all, as the new core may have outputs that these widths lack.
+        self._check_widths(arrays)
+        claim = self._entries.claim(name, _TIMEOUT)
+        index = claim.index
+        for entry in claim.freed:
             self._rows.give_back(entry.rows)
         try:
             self._grow(self._rows.doubled(arrays))
         except BaseException:  # There may be too little memory.
-            self._entries.give_back(index)
+            for entry in self._entries.undo(claim):
+                self._rows.take_back(entry.rows)
             raise
         rows = self._rows.take(arrays)
         try:
@@ -206,7 +213,6 @@ class BankStorage(EncoderModel):
             self._rows.give_back(rows)
             self._entries.give_back(index)
             raise
-        self._check_widths(arrays)
         (head,) = _widths([arrays]).items()
         member = dataclasses.replace(member, name=name, tensors={})
         self._entries.publish(name, Entry(index, member, rows, *head, pinned))

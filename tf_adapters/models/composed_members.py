@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.encoders.encoder import Encoder
+from tf_adapters.methods.registry import parts_of
 from tf_adapters.methods.union import without_map
 from tf_adapters.models import composition as trees
 from tf_adapters.models import trained_members
@@ -54,6 +56,13 @@ def _check_member(member: Member, encoder: Encoder) -> None:
             f"{member.source} is a fusion, but a composition's members must be "
             "single adapters."
         )
+    for part in parts_of(member.method):
+        if isinstance(part, methods.DiffPruning):
+            raise AdapterError(
+                f"{member.source} changes the weights of the encoder (method "
+                "diff_pruning), which the members of a composition share. Use "
+                "adapters that add weights of their own."
+            )
     trained_members.check_encoder_untrained(
         member, encoder, "composition", "method.train_layer_norms"
     )

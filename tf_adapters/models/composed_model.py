@@ -16,6 +16,7 @@ from tf_adapters.layers.reparameterization import stored_name
 from tf_adapters.models import composed_members
 from tf_adapters.models import composition as trees
 from tf_adapters.models.adapter_model import AdapterModel
+from tf_adapters.models.adapter_model import check_adapter_model
 from tf_adapters.models.parallel_model import ParallelModel
 from tf_adapters.models.trained_members import Member
 
@@ -182,6 +183,7 @@ def swap_adapters(
         ... )
         >>> tf_adapters.swap_adapters(model, french)
     """
+    check_adapter_model(model, "swap_adapters")
     if model.below is None:
         raise UserError("This model has no adapters below its own.")
     model.check_not_folded()

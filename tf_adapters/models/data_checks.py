@@ -60,7 +60,9 @@ def check_data(model: FeaturesModel, x: Any) -> None:
 
 
 def checked_labels(model: FeaturesModel, x: Any, y: Any) -> Any:
-    """Checks the labels for `fit` and returns them, a list as a NumPy array.
+    """Checks the labels for `fit` and returns them.
+
+    A list or a table becomes a NumPy array.
 
     Args:
         model: `FeaturesModel`.
@@ -72,8 +74,8 @@ def checked_labels(model: FeaturesModel, x: Any, y: Any) -> Any:
             not a number or not valid for the head.
     """
     check_data(model, x)
-    if isinstance(y, list | tuple):
-        y = np.asarray(y)
+    if isinstance(y, list | tuple) or hasattr(y, "to_numpy"):
+        y = _as_array(y)
     labels = targets_of(x, y)
     if labels is None:
         if y is None and isinstance(x, dict) and _loss(model) is not None:
@@ -92,6 +94,16 @@ def checked_labels(model: FeaturesModel, x: Any, y: Any) -> Any:
     if y is not None:
         _check_values(model, ops.convert_to_numpy(y))
     return y
+
+
+def _as_array(labels: Any) -> np.ndarray:
+    try:
+        return np.asarray(labels)
+    except ValueError as error:
+        raise UserError(
+            "Labels must be an array, with as many numbers in each row. Pad "
+            f"rows of several lengths with -1. Received: {shown(labels)}"
+        ) from error
 
 
 def _check_values(model: FeaturesModel, labels: np.ndarray) -> None:

@@ -82,6 +82,9 @@ class EncoderModel(FeaturesModel):
         if self.encoder_user.trains_encoder:
             self.encoder_info.loaded.hold(self.encoder_user)
 
+    # Whether `compile` was to scale the loss, which Keras does not store.
+    _scales_loss = True
+
     @property
     def computes_in_float16(self) -> bool:
         """Whether the encoder uses float16, so that the loss must be scaled."""
@@ -101,7 +104,8 @@ class EncoderModel(FeaturesModel):
         in Keras, `auto_scale_loss=False` turns this off.
         """
         loss_checks.warn_of_probabilities(self.head, loss)
-        if self.computes_in_float16 and kwargs.get("auto_scale_loss", True):
+        self._scales_loss = kwargs.get("auto_scale_loss", True)
+        if self.computes_in_float16 and self._scales_loss:
             optimizer = loss_scaling.with_loss_scale(optimizer)
         super().compile(optimizer, loss, *args, **kwargs)
 
@@ -114,6 +118,12 @@ class EncoderModel(FeaturesModel):
         history = super().fit(*args, **kwargs)
         loss_scaling.say_skipped(self, before)
         return history
+
+    def get_compile_config(self) -> dict[str, Any] | None:
+        config = super().get_compile_config()
+        if not config:  # The model is not compiled.
+            return config
+        return {**config, "auto_scale_loss": self._scales_loss}
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         # Keras does not do this for models that override `compile`.
@@ -139,9 +149,20 @@ class EncoderModel(FeaturesModel):
         return super().make_predict_function(force)
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        # Check before Keras opens the file.
         self.check_encoder()
         super().save(*args, **kwargs)
+
+    def save_weights(self, *args: Any, **kwargs: Any) -> None:
+        self.check_encoder()
+        super().save_weights(*args, **kwargs)
+
+    def load_weights(self, *args: Any, **kwargs: Any) -> None:
+        self.hold_encoder()
+        super().load_weights(*args, **kwargs)
+
+    def export(self, *args: Any, **kwargs: Any) -> None:
+        self.check_encoder()
+        super().export(*args, **kwargs)
 
 
 def _is_traced() -> bool:

@@ -101,6 +101,12 @@ class FeaturesModel(keras.Model):
         with self._graphs_of_one_call():
             return super().predict_on_batch(x)
 
+    def save(self, *args: Any, **options: Any) -> None:
+        """Saves the model; see `keras.Model.save`."""
+        # Raises an error before Keras opens the file, and so empties it.
+        self.get_config()
+        super().save(*args, **options)
+
     def export(
         self,
         filepath: str | os.PathLike[str],

@@ -142,12 +142,18 @@ def check_trains(model: AssembledModel) -> None:
     Args:
         model: `AdapterModel`.
     """
-    if not model.trainable_variables:
+    if model.trainable_variables:
+        return
+    if any(trains for _, trains, _ in model.variable_groups()):
         raise UserError(
-            f"There is nothing to train: the method {shown(model.method)} and "
-            f"the head {shown(model.head)} have no weights that train. Choose "
-            'a method that adds some, such as `"pfeiffer"`.'
+            "There is nothing to train: all weights of the model are frozen. "
+            "Set `model.trainable = True`, and `trainable` of its layers."
         )
+    raise UserError(
+        f"There is nothing to train: the method {shown(model.method)} and "
+        f"the head {shown(model.head)} have no weights that train. Choose "
+        'a method that adds some, such as `"pfeiffer"`.'
+    )
 
 
 def _check_pooler(encoder: Encoder, head: heads.Head | None) -> None:

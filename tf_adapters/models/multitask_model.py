@@ -15,6 +15,7 @@ from tf_adapters.models import adapter_writing
 from tf_adapters.models import saving
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import AdapterModel
+from tf_adapters.models.adapter_reading import plugins_of
 
 
 class MultiTaskModel:
@@ -124,6 +125,7 @@ class MultiTaskModel:
         adapter = cast("Any", model.method).adapter
         config = saving.describe_adapter(model, details)
         config["method"] = methods.to_config(adapter)
+        config["plugins"] = plugins_of(adapter, model.head)
         if encoder is not None:
             name, fingerprint = encoder
             # A relative path stays valid if both folders move together.

@@ -64,6 +64,17 @@ class ParallelModel(FeaturesModel):
             self._forget_graphs()
         return super().make_predict_function(force)
 
+    def get_config(self) -> dict[str, Any]:
+        raise UserError(
+            "A parallel model has no file of its own. Save the adapters of its "
+            "`models` with `tf_adapters.save_adapter`, and compose them again."
+        )
+
+    def export(self, *args: Any, **kwargs: Any) -> None:
+        for model in self.models:
+            model.check_encoder()
+        super().export(*args, **kwargs)
+
     def check_features(self, inputs: Any) -> None:
         """Raises a `UserError` unless all members accept `inputs`."""
         for model in self.models:

@@ -17,9 +17,11 @@ from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.adapter_folder import FORMAT_VERSION
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.interop import foreign_folder
+from tf_adapters.interop import formats
 from tf_adapters.interop.stored_adapter import StoredAdapter
 from tf_adapters.models import adapter_reading
 from tf_adapters.models import adapter_writing
@@ -28,6 +30,10 @@ from tf_adapters.models import composition
 from tf_adapters.models import fusion_model
 from tf_adapters.models import recorded_members
 from tf_adapters.models.adapter_model import AdapterModel
+from tf_adapters.models.adapter_model import check_adapter_model
+from tf_adapters.models.model_checks import checked_encoder
+
+_FORMATS = ("tf_adapters", *formats.FORMATS)
 
 
 def save_adapter(
@@ -72,6 +78,8 @@ def save_adapter(
         ...     model, "films_for_peft", format="peft", with_head=False
         ... )
     """
+    check_adapter_model(model, "save_adapter")
+    check_known("format", format, _FORMATS, AdapterError)
     tensors = {
         name: variable.numpy()
         for name, variable in model.trained_variables().items()
@@ -179,6 +187,7 @@ def load_adapter(
         >>> tf_adapters.load_adapter("films", encoder).method.rank
         4
     """
+    checked_encoder(encoder)
     read = adapter_reading.read_adapter(folder, encoder, with_head)
     config, method = read.config, read.method
     if method.adapters and below is not None:

@@ -153,6 +153,8 @@ def trained_table(model: AssembledModel | MultiTaskModel) -> str:
         f"{'of encoder':>10}"
     ]
     for part, trains, variables in variable_groups:
+        # The user may have frozen what the method trains.
+        trains = trains and any(variable.trainable for variable in variables)
         state = "trains" if trains else "frozen"
         weights = count_weights(variables)
         if part == "encoder":
@@ -162,7 +164,11 @@ def trained_table(model: AssembledModel | MultiTaskModel) -> str:
         elif part in _OF_ENCODER:
             of_encoder += weights
         lines.append(line(part, state, len(variables), weights))
-    trained = model.trained_variables().values()
+    trained = [
+        variable
+        for variable in model.trained_variables().values()
+        if variable.trainable
+    ]
     lines.append(
         line("all that trains", "", len(trained), count_weights(trained))
     )

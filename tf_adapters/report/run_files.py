@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
+from tf_adapters import heads
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
@@ -70,6 +71,12 @@ class RunFiles:
             part = self.result.get("transfer", {}).get("languages", {})
         name = (self.split or "").removeprefix("transfer/")
         return part.get(name) or self.result.get("validation", {})
+
+    @property
+    def has_own_head(self) -> bool:
+        """Whether the head is one of this library's, not of a plug-in."""
+        cls = heads.HEADS[self.stored.head]
+        return cls.__module__.startswith("tf_adapters.")
 
     def label_names(self, count: int) -> list[str]:
         """Returns a list of the run's class names in the order of their ids.

@@ -137,7 +137,7 @@ def _find(run: RunFiles) -> Any:
     find = _FINDERS.get(KINDS[run.stored.head].label)
     found = ReportContent([_results(run)]) if find is None else find(run)
     notes = list(found.notes)
-    is_old = "probabilities" not in run.stored.compared
+    is_old = run.has_own_head and "probabilities" not in run.stored.compared
     label = KINDS[run.stored.head].label
     if is_old and label not in _WITHOUT_PROBABILITIES:
         notes.append(_NO_PROBABILITIES)

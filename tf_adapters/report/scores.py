@@ -47,7 +47,9 @@ def table_of_scores(
         compared = {**run.stored.compared, "predicted": simplest}
         other = heads.HEADS[run.stored.head].score(names, compared)
         rows.append([name, *other.values()])
-        note = _verdict(own, other, name)
+        # Only of the library's own heads are all metrics better if higher.
+        judged = names if run.has_own_head else names[:1]
+        note = _verdict({n: own[n] for n in judged}, other, name)
     return ReportTable("Scores", ("", *map(_in_words, names)), rows), note
 
 
@@ -57,7 +59,7 @@ def _verdict(own: Any, other: Any, name: str) -> str:
     Returns "" if the run is better in all metrics.
 
     Args:
-        own: Dict of the run's metrics.
+        own: Dict of the run's metrics that are better if they are higher.
         other: Dict of the trivial prediction's metrics.
         name: Name of the trivial prediction.
     """

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from tests import commands
 from tests import tiny
+from tests.cli import subcommands
 from tests.methods.cases import CASES
 from tests.methods.cases import ONE_OF_EACH
 import tf_adapters
@@ -111,8 +112,10 @@ def test_what_is_exported_answers(run):
     assert answers["above"].shape == (1, 2)
 
 
-def test_the_report_judges_the_first_metric_only(run):
+def test_the_report_judges_the_first_metric_only(run, folder):
     """The second one, a distance, is better if it is lower."""
+    plugin = f"--plugin={folder / 'grades.py'}"
+    assert subcommands.run("report", run, plugin) == 0
     stored = run_files.read_run(run)
     compared = dict(stored.stored.compared)
     right = dataclasses.replace(

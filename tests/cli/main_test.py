@@ -16,6 +16,8 @@ from tf_adapters import tasks
 from tf_adapters.cli import errors as cli_errors
 from tf_adapters.cli import lists
 from tf_adapters.cli import main as cli_main
+from tf_adapters.cli import option_checks
+from tf_adapters.cli import train as cli_train
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
 
@@ -359,8 +361,33 @@ def test_a_finished_run_is_not_trained_again_unasked(run_folder, capsys):
     weights = run_folder / "run" / "adapter" / "adapter.safetensors"
     written = weights.stat().st_mtime_ns
     assert _run(run_folder, SMALL) == 0
-    assert "finished; --overwrite" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "finished; --overwrite" in printed
+    assert "test split was not" not in printed
     assert weights.stat().st_mtime_ns == written
+
+
+def test_a_run_that_was_only_trained_says_how_to_test_it():
+    options = types.SimpleNamespace(mode="train_and_eval")
+    result = {"best_step": 1, "data_fingerprint": {"test": "1"}}
+    assert cli_train._lacks_test(result, options)
+    assert not cli_train._lacks_test({**result, "test": {"f1": 1.0}}, options)
+    assert not cli_train._lacks_test({"best_step": 1}, options)
+    assert not cli_train._lacks_test(
+        result, types.SimpleNamespace(mode="train")
+    )
+
+
+def test_a_users_own_settings_are_not_replaced(tmp_path, capsys):
+    path = tmp_path / "run" / "config.yaml"
+    path.parent.mkdir()
+    path.write_text("# My notes.\ntask: demo_sentiment\nmethod: lora\n")
+    before = path.read_bytes()
+    assert _run(tmp_path, SMALL, config_file=str(path)) == 1
+    assert "such as settings.yaml" in capsys.readouterr().err
+    assert path.read_bytes() == before
+    (path.parent / "result.json").write_text("{}")  # A run's, now.
+    option_checks.check_keeps_file(str(path), path.parent)
 
 
 def test_a_folder_of_another_run_is_refused_and_the_difference_said(
@@ -532,10 +559,30 @@ def test_a_fault_of_ours_keeps_its_traceback(monkeypatch, tmp_path):
 
 def test_a_reader_that_has_seen_enough():
     done = subprocess.run(
-        f"{sys.executable} -m tf_adapters --list=tasks | head -1",
+        f"{sys.executable} -m tf_adapters --list=tasks | head -1; "
+        "echo ${PIPESTATUS[0]}",
         shell=True,
+        executable="/bin/bash",
         capture_output=True,
         text=True,
     )
     assert "Broken pipe" not in done.stderr and "Traceback" not in done.stderr
-    assert len(done.stdout.splitlines()) == 1
+    # The command may have written everything before the reader ended.
+    assert len(done.stdout.splitlines()) == 2
+    assert done.stdout.splitlines()[1] in ("0", "141")
+
+
+def test_a_command_that_nobody_reads_has_not_succeeded():
+    done = subprocess.run(
+        [
+            *(sys.executable, "-c"),
+            "import os, sys; from tf_adapters.cli import errors\n"
+            "def write():\n"
+            "    os.dup2(os.open('/dev/null', os.O_RDONLY), 0)\n"
+            "    raise BrokenPipeError\n"
+            "sys.exit(errors.exit_status(write))",
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (141, "", "")

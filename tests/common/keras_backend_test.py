@@ -38,5 +38,5 @@ def test_a_backend_that_is_not_installed(monkeypatch):
 @pytest.mark.usefixtures("_not_imported")
 def test_the_environment_names_another_backend(monkeypatch):
     monkeypatch.setenv("KERAS_BACKEND", "jax")
-    with pytest.raises(ConfigError, match="Give --backend=jax"):
+    with pytest.raises(ConfigError, match="evaluate with --backend=jax"):
         keras_backend.use_backend("tensorflow")

@@ -57,6 +57,8 @@ _MERGES = "a: &a {x: 1}\n" + "".join(
         (r'a: ["\ud800"]', "'.ud800' is half a character"),
         ("&a [*a]", "refers to a value that contains it"),
         (_BILLIONS, "more than 100,000 values"),
+        ("a: 1\nb: 2\na: 3", "`a` is given twice, the second time in line 3"),
+        ("x: {'a': 1, a: 2}", "`a` is given twice"),
         (_MERGES, "more than 100,000 values"),
     ],
 )

@@ -168,6 +168,18 @@ def _numbers(values):
             yield float(value)
 
 
+def test_an_empty_section_keeps_the_settings_before_it():
+    """In YAML, all lines of the section may be comments."""
+    layer = {"task": "sst2", "method": "pfeiffer"}
+    given = {**layer, "data": {"max_length": 7}}
+    empty = {"train": None, "data": None, "pretrain": None}
+    expected = resolve.resolve_config(given)
+    for layers in ((given, empty), (given, empty, {"data": {}, "train": {}})):
+        assert resolve.resolve_config(*layers) == expected
+    with pytest.raises(ConfigError, match="`train` must be a mapping"):
+        resolve.resolve_config(layer, {"train": 5}, {"train": {}})
+
+
 @pytest.mark.parametrize(
     ("layer", "message"),
     [
@@ -193,6 +205,7 @@ def _numbers(values):
         ({"seed": True}, "`seed` must be of type int"),
         ({"method": 5}, "`method` must be a name, or a mapping"),
         ({"data": 5}, "`data` must be a mapping"),
+        ({"members": {"settings": "lora"}}, "`members.settings` must be a map"),
         (
             {"data": {"max_train_examples": 9, "low_resource": 8}},
             r"`data.max_train_examples` \(9\) and `data.low_resource` \(8\)",

@@ -1,5 +1,6 @@
 """Tests that damaged files of a search are named."""
 
+import json
 import os
 import pathlib
 
@@ -29,6 +30,34 @@ def test_damaged_settings_are_named(tmp_path, text):
     config = resolve.resolve_config(whole_runs.SETTINGS)
     with pytest.raises(ConfigError, match=r"search\.json is damaged: "):
         search.check_same(config, ["houlsby"], {})
+
+
+def test_a_folder_that_no_search_wrote_is_left_alone(tmp_path):
+    own = tmp_path / "trials" / "patient_7.csv"
+    own.parent.mkdir()
+    own.write_text("a,b")
+    with pytest.raises(ConfigError, match="no search wrote"):
+        SearchFolder(tmp_path, overwrite=True)
+    assert own.exists()
+    (tmp_path / "search.json").write_text("{}")
+    SearchFolder(tmp_path, overwrite=True)
+    assert not own.exists()
+
+
+def test_a_search_of_an_earlier_version_goes_on(tmp_path):
+    """It did not have all settings."""
+    search = SearchFolder(tmp_path)
+    config = resolve.resolve_config(whole_runs.SETTINGS)
+    search.check_same(config, ["houlsby"], {})
+    path = tmp_path / "search.json"
+    stored = json.loads(path.read_text())
+    path.write_text(json.dumps({**stored, "seed": 7}))
+    with pytest.raises(ConfigError, match="seed: 7 there, 0 now"):
+        search.check_same(config, ["houlsby"], {})
+    del stored["train.remat"]
+    path.write_text(json.dumps(stored))
+    SearchFolder(tmp_path / "b").check_same(config, ["houlsby"], {})
+    search.check_same(config, ["houlsby"], {})
 
 
 def test_the_lock_of_a_process_that_was_killed_is_removed(

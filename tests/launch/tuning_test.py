@@ -200,6 +200,7 @@ def test_without_optuna_a_sentence_names_the_extra(
         (["--label=topik"], "Did you mean `topic`?"),
         (["--model_dir=gs://a/b"], "must be on this machine"),
         (["more"], "takes flags only"),
+        (["--params_override=backend=jax"], "Keras is already imported with"),
     ],
 )
 def test_mistakes(tmp_path, capsys, flags, sentence):

@@ -12,7 +12,9 @@ from safetensors.numpy import load_file
 from tests import commands
 from tests.cli import subcommands
 import tf_adapters
+from tf_adapters.cli import flags as cli_flags
 from tf_adapters.encoders import load
+from tf_adapters.runs import merged_run
 
 pytestmark = pytest.mark.integration
 
@@ -98,16 +100,22 @@ def test_a_line_of_the_guide_leaves_a_run_that_evaluates(
     assert f"validation: accuracy {accuracy:.4f}" in capsys.readouterr().out
 
 
+def test_data_that_have_moved_may_be_named(folder):
+    run = folder / "runs" / next(iter(TASKS))
+    config = merged_run._config_of(run, {"file": "moved.csv"})
+    assert config.data.file == str(Path("moved.csv").absolute())
+    flags = cli_flags.define(cli_flags.load_command("merge"))
+    assert {"data", "validation", "test", "task_file", "plugin"} <= {*flags}
+
+
 def test_the_guides_python_runs(folder, monkeypatch):
     monkeypatch.chdir(folder)
     load_encoder = load.load_encoder
     monkeypatch.setattr(
         load, "load_encoder", lambda _: load_encoder(commands.ENCODER)
     )
-    encoder, tokenizer = load_encoder(commands.ENCODER)
-    features = tf_adapters.TextPacker(tokenizer, 16)(["a man walks"] * 8)
     (code,) = _blocks("python")
-    names = {"tf_adapters": tf_adapters, "features": features}
+    names = {"tf_adapters": tf_adapters, "texts": ["a man walks"] * 8}
     exec(code, names)
     assert (folder / "merged/adapter_config.json").exists()
 

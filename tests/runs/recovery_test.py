@@ -183,11 +183,12 @@ def test_a_task_is_trained_on_where_the_whole_run_is_not_finished(tmp_path):
     [
         lambda folder: {"encoder": folder},
         lambda folder: {"init_adapter": f"{folder}/adapter"},
+        lambda folder: {"init_adapter": f"{folder}/snapshots/1000"},
         lambda folder: {
             "method": {"name": "fusion", "adapters": ["other", folder]}
         },
     ],
-    ids=["encoder", "init_adapter", "adapters"],
+    ids=["encoder", "init_adapter", "snapshot", "adapters"],
 )
 def test_what_a_run_starts_from_is_not_overwritten(tmp_path, of_run):
     config = resolve.resolve_config(whole_runs.SETTINGS)

@@ -21,6 +21,9 @@ FAULT = (
 # Error numbers of the operating system if a file cannot be written because the
 # disk is full, or a quota or a limit on file sizes is reached.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# Exit status of programs that end because nobody reads their output: 128 and
+# the number of SIGPIPE.
+_BROKEN_PIPE = 141
 _REFUSED = (
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR),
     *(errno.ENAMETOOLONG, errno.ELOOP, errno.EEXIST, errno.ENOENT),
@@ -45,7 +48,8 @@ def exit_status(command: Any, *arguments: Any) -> Any:
 
     Returns:
         The status that the function returned, 1 after a user error, 75 after
-        SIGTERM if the same command can resume the work, or 130 after Ctrl-C.
+        SIGTERM if the same command can resume the work, 130 after Ctrl-C, or
+        141 if the reader of the output has closed it before the command ended.
 
     Raises:
         Exception: If the command has a bug. A note says that it is a bug of
@@ -57,7 +61,7 @@ def exit_status(command: Any, *arguments: Any) -> Any:
         # A reader such as `head` has closed the pipe. Redirect the output.
         # Otherwise Python reports the broken pipe again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _BROKEN_PIPE
     except Exception as error:
         sentence = error_sentence(error)
         if sentence is None:

@@ -56,7 +56,7 @@ def run_command(
 
 def _run(flag_layer: dict[str, Any], options: Any, texts: Any) -> int:
     if not options.study:
-        _use_backend(flag_layer, options)
+        use_backend(flag_layer, options)
     plugins.load_plugins(options.plugin)
     if options.list:
         from tf_adapters.cli import lists
@@ -80,7 +80,7 @@ def _run(flag_layer: dict[str, Any], options: Any, texts: Any) -> int:
     return 0
 
 
-def _use_backend(flag_layer: dict[str, Any], options: Any) -> None:
+def use_backend(flag_layer: dict[str, Any], options: Any) -> None:
     """Selects the backend of Keras that a command's settings name.
 
     This must happen before Keras is imported, and so before most checks. Runs
@@ -123,6 +123,7 @@ def _resolve(flag_layer: dict[str, Any], options: Any) -> tuple[Config, Any]:
     layers = layers_of_command(flag_layer, options)
     _check_stack(layers)
     if options.mode in ("train", "train_and_eval"):
+        option_checks.check_keeps_file(options.config_file, given)
         layers = defaults.with_short_run(layers)
     if options.mode in ("eval", "predict", "encode", "export"):
         from tf_adapters.runs import hub_members

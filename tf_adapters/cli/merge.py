@@ -10,6 +10,7 @@ from tf_adapters.cli.command import Flag
 from tf_adapters.cli.command import check_no_arguments
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
+from tf_adapters.config import plugins
 from tf_adapters.runs import remote_folder
 
 
@@ -25,6 +26,7 @@ def run_merge(
         if not getattr(options, name):
             raise ConfigError(f"`tf-adapters merge` needs --{name}.")
     _check_flags(options)
+    plugins.load_plugins(options.plugin)
     weights = _weights(options)
     # Imported here, because it takes seconds.
     from tf_adapters.runs import merged_run
@@ -41,9 +43,9 @@ def run_merge(
     )
     adapters = options.adapters
     target = None
-    if layer["data"].get("data_dir"):
+    if layer["data"]:
         folder = options.head_of or adapters[-1]
-        target = merged_run.MergeTarget(folder, layer["data"]["data_dir"])
+        target = merged_run.MergeTarget(folder, layer["data"])
     model_dir = remote_folder.local(options.model_dir)
     result = merged_run.merge_runs(
         adapters, model_dir, settings, target, options.overwrite
@@ -135,8 +137,11 @@ COMMAND = Command(
         "    --how=output_sum --weights=search",
     ),
     groups={
-        "What": ("adapters", "how", "weights", "head_of", "rank"),
-        "Data": ("data_dir", "texts", "examples", "evaluations"),
+        "What": ("adapters", "how", "weights", "head_of", "rank", "plugin"),
+        "Data": (
+            *("data", "validation", "test", "data_dir", "task_file"),
+            *("texts", "examples", "evaluations"),
+        ),
         "Output": ("model_dir", "overwrite", "verbose"),
     },
     run=run_merge,

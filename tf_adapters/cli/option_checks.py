@@ -165,3 +165,28 @@ def _check_encode(options: Any) -> None:
             "--mode=encode needs --output: a file whose name ends in .npy. "
             f"Received: {shown(options.output)}"
         )
+
+
+def check_keeps_file(config_file: str | None, model_dir: Path | None) -> None:
+    """Raises a `ConfigError` if a run would replace the user's own file.
+
+    A run stores all of its settings in `config.yaml`, without comments.
+
+    Args:
+        config_file: Path of the file that the command names, or `None`.
+        model_dir: Path of the run folder, or `None`.
+    """
+    if not config_file or not model_dir:
+        return
+    is_there = Path(config_file).resolve() in (
+        model_dir.resolve() / "config.yaml",
+        model_dir.resolve() / "declared.yaml",
+    )
+    # A run's folder has its lock, and a copied one at least its result.
+    is_a_runs = any((model_dir / n).exists() for n in (".lock", "result.json"))
+    if is_there and not is_a_runs:
+        raise ConfigError(
+            f"--config_file={cut(config_file)} is where a run in --model_dir="
+            f"{cut(model_dir)} stores its settings, and would be replaced. "
+            "Give the file another name, such as settings.yaml."
+        )

@@ -7,6 +7,7 @@ from typing import Any
 
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import on_run
+from tf_adapters.config import plugins
 from tf_adapters.runs import remote_folder
 
 
@@ -18,6 +19,7 @@ def run_report(
     See `Command.run` for the arguments.
     """
     options = on_run("report", options, arguments)
+    plugins.load_plugins(options.plugin)
     # Imported here, so that --help is fast.
     from tf_adapters.report import run_report
 
@@ -31,6 +33,6 @@ COMMAND = Command(
     summary="Writes a report of a finished run: tables and pictures.",
     usage="RUN",
     examples=("tf-adapters report runs/reviews_pfeiffer_0",),
-    groups={"Output": ("verbose",)},
+    groups={"Output": ("plugin", "verbose")},
     run=run_report,
 )

@@ -132,6 +132,11 @@ def _is_finished(
         f"{remote_folder.address(model_dir)} holds this run, which has "
         "finished; --overwrite trains it again."
     )
+    if _lacks_test(result, options):
+        print(
+            "Its test split was not evaluated: `tf-adapters eval "
+            f"{remote_folder.address(model_dir)}` does."
+        )
     _check_shown(result, model_dir)
     if "tasks" in result:
         summary.print_tasks(result, config, model_dir)
@@ -140,6 +145,17 @@ def _is_finished(
     else:
         summary.print_run(result, config, model_dir)
     return True
+
+
+def _lacks_test(result: dict[str, Any], options: Any) -> bool:
+    """Returns whether a run was to be tested, but was only trained."""
+    has_test = "test" in result.get("data_fingerprint", {})
+    return (
+        options.mode == "train_and_eval"
+        and has_test
+        and result.get("test") is None
+        and "best_step" in result
+    )
 
 
 def _check_shown(result: dict[str, Any], model_dir: Path) -> None:

@@ -40,8 +40,9 @@ def run_tune(
         )
     from tf_adapters.cli import main
 
+    main.use_backend(layer, options)
     layers = main.layers_of_command(layer, options)
-    has_table = any(one.get("data", {}).get("file") for one in layers)
+    has_table = any((one.get("data") or {}).get("file") for one in layers)
     option_checks.check_table_flags(layer, has_table)
     plugins.load_plugins(options.plugin)
     from tf_adapters.launch import trial_settings

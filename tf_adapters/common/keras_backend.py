@@ -36,8 +36,8 @@ def use_backend(name: str) -> None:
     if given != name:
         raise ConfigError(
             f"The environment variable {_VARIABLE} is {shown(given)}, but the "
-            f"backend of this run is `{name}`. Give --backend={given} if that "
-            "is jax, or unset the variable."
+            f"backend of this command is `{name}`. Unset the variable, or "
+            "train and evaluate with --backend=jax."
         )
 
 

@@ -14,8 +14,9 @@ from typing import TextIO
 
 from tf_adapters.common.errors import UserError
 
-# Windows does not have this flag.
-_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+# Windows does not have the first of these flags, and only Windows has the
+# second: without it, Windows changes line ends.
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 def remove(path: str | Path) -> None:

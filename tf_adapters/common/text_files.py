@@ -228,12 +228,31 @@ def _unfolded_size(
     sizes[id(node)] = None
     parts = node.value if isinstance(node, yaml.CollectionNode) else []
     if isinstance(node, yaml.MappingNode):
+        _check_keys(node)
         parts = [part for pair in parts for part in pair]
     size = 1 + sum(_unfolded_size(part, sizes, depth + 1) for part in parts)
     if size > _MAX_YAML_NODES:
         raise UserError(f"more than {_MAX_YAML_NODES:,} values")
     sizes[id(node)] = size
     return size
+
+
+def _check_keys(node: yaml.MappingNode) -> None:
+    """Raises a `UserError` if a mapping has a key twice.
+
+    PyYAML would drop the first value without a word.
+    """
+    seen: set[tuple[str, str]] = set()
+    for key, _ in node.value:
+        # "<<" merges other mappings, so it may be there several times.
+        if not isinstance(key, yaml.ScalarNode) or key.value == "<<":
+            continue
+        if (key.tag, key.value) in seen:
+            raise UserError(
+                f"the key `{cut(key.value)}` is given twice, the second time "
+                f"in line {key.start_mark.line + 1}. Join the two parts"
+            )
+        seen.add((key.tag, key.value))
 
 
 def replace_text(path: str | Path, text: str) -> None:

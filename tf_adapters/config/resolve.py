@@ -17,6 +17,7 @@ from tf_adapters.common import dataclass_config
 from tf_adapters.common import settings_text
 from tf_adapters.common.dataclass_config import merge
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import shown
 from tf_adapters.common.settings_text import load_yaml
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.config import presets
@@ -53,6 +54,7 @@ def combine(*layers: Any) -> Config:
         ConfigError: If a key is unknown or a value is invalid.
     """
     merged = {}
+    layers = tuple(map(_with_sections, layers))
     for layer in config_task.with_last_file(presets.with_preset(layers)):
         merged = merge(merged, config_task.with_task_of_file(layer, merged))
     config = dataclass_config.from_dict(
@@ -60,6 +62,28 @@ def combine(*layers: Any) -> Config:
     )
     setting_checks.check_setting_values(config)
     return config
+
+
+def _with_sections(layer: dict[str, Any]) -> dict[str, Any]:
+    """Returns a layer without sections that are empty in a YAML file.
+
+    Such a section is `None`, which would replace all earlier settings of it.
+
+    Raises:
+        ConfigError: If a section, such as `train`, is another value.
+    """
+    kept = dict(layer)
+    for field in dataclasses.fields(Config):
+        if not dataclasses.is_dataclass(field.type) or field.name not in layer:
+            continue
+        if layer[field.name] is None:
+            del kept[field.name]
+        elif not isinstance(layer[field.name], dict):
+            raise ConfigError(
+                f"`{field.name}` must be a mapping of settings. Received: "
+                f"{shown(layer[field.name])}"
+            )
+    return kept
 
 
 def build_method(config: Config) -> Config:

@@ -58,6 +58,12 @@ def check_setting_values(config: Config) -> None:
             "`head` must be a mapping of the head's settings. Received: "
             f"{shown(config.head)}"
         )
+    if not isinstance(config.members.settings, dict | None):
+        raise ConfigError(
+            "`members.settings` must be a mapping of settings, such as "
+            "{method: lora}; in --params_override, members.settings.method="
+            f"lora. Received: {shown(config.members.settings)}"
+        )
     for name, least in _MINIMA.items():
         value = operator.attrgetter(name)(config)
         # This also rejects NaN and infinity.

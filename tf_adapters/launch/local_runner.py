@@ -5,9 +5,7 @@ from collections.abc import Sequence
 import concurrent.futures
 import contextlib
 import dataclasses
-import fcntl
 import glob
-import os
 from pathlib import Path
 import shutil
 import signal
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.common import own_files
+from tf_adapters.common.errors import Stopped
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.sigterm import on_sigterm
 from tf_adapters.common.text_files import replace_text
@@ -28,6 +27,10 @@ from tf_adapters.runs import earlier_runs
 if TYPE_CHECKING:
     from tf_adapters.launch.planned_run import Run
 
+try:
+    import fcntl
+except ImportError:  # On Windows.
+    fcntl = None
 
 ELSEWHERE = "another process is working on it"
 FINISHED_OTHERWISE = (
@@ -116,7 +119,7 @@ def run_missing(
 class Terminated(KeyboardInterrupt):
     """Raised on SIGTERM. The same command resumes the study."""
 
-    exit_status = os.EX_TEMPFAIL
+    exit_status = Stopped.exit_status
 
 
 @contextlib.contextmanager
@@ -218,6 +221,12 @@ def _trains_elsewhere(run: "Run", folder: Path) -> bool:
 
 
 def _lock(file: Any) -> bool:
+    """Locks a file; returns whether no other process has locked it.
+
+    On Windows, which has no such locks, always returns `True`.
+    """
+    if fcntl is None:
+        return True
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

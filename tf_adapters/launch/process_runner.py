@@ -10,6 +10,7 @@ import threading
 from typing import Any
 
 import tf_adapters
+from tf_adapters.common.errors import Stopped
 from tf_adapters.config import plugins
 
 # Arguments with which Python starts the training command of this package.
@@ -100,7 +101,7 @@ class ProcessRunner:
         log.flush()
         with self._lock:
             if self._stopped:
-                return os.EX_TEMPFAIL
+                return Stopped.exit_status
             process = subprocess.Popen(
                 command,
                 stdout=log,

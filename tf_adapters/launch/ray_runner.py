@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import Stopped
 from tf_adapters.common.extras import needs_extra
 from tf_adapters.launch import process_runner
 from tf_adapters.launch import ray_task
@@ -99,7 +100,7 @@ class RayRunner:
         lock = folder / folder_lock.LOCK
         with self._lock:
             if self._stopped:
-                return os.EX_TEMPFAIL
+                return Stopped.exit_status
             task = self._task.remote(
                 flags, self.environment, self.python_path, folder, lock
             )
@@ -107,7 +108,7 @@ class RayRunner:
         try:
             status = ray.get(task)
         except ray.exceptions.TaskCancelledError:
-            return os.EX_TEMPFAIL
+            return Stopped.exit_status
         except ray.exceptions.RayError as error:
             log.write(f"{error}\n")
             log.flush()

@@ -46,8 +46,22 @@ class SearchFolder:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = folder_lock.lock_folder(self.folder)
         if overwrite:
+            self._check_is_a_searchs()
             for name in (JOURNAL, SETTINGS, BEST, _TRIALS):
                 own_files.remove(self.folder / name)
+
+    def _check_is_a_searchs(self) -> None:
+        """Raises a `ConfigError` if no search wrote the folder `trials`."""
+        is_searchs = any(
+            (self.folder / name).exists() for name in (JOURNAL, SETTINGS)
+        )
+        if not is_searchs and (self.folder / _TRIALS).exists():
+            self.close()
+            raise ConfigError(
+                f"{self.folder} holds `{_TRIALS}` but no {SETTINGS} of a "
+                "search, so --overwrite would remove files that no search "
+                "wrote. Give another --model_dir."
+            )
 
     def close(self) -> None:
         """Releases the lock, so that another process may use the folder."""
@@ -78,7 +92,8 @@ class SearchFolder:
         lines = [
             f"  {key}: {shown(theirs.get(key))} there, {shown(ours[key])} now"
             for key in ours
-            if theirs.get(key) != ours[key]
+            # An earlier version may not have had the setting.
+            if key in theirs and theirs[key] != ours[key]
         ]
         if lines:
             self.close()

@@ -250,8 +250,9 @@ class _Search:
         done, failed = self.journal.done, self.journal.failed
         if not done:
             raise ConfigError(
-                f"All {failed} trials failed; their reasons are above, and in "
-                f"error.txt of each folder in {self.folder.folder / 'trials'}."
+                f"All {failed} trials failed; their reasons are in error.txt "
+                f"of each folder in {self.folder.folder / 'trials'}. To try "
+                "again, give --overwrite, or more --trials."
             )
         number, value = self.journal.best
         best = Best(

@@ -109,6 +109,8 @@ def _write(path: Path, content: Any) -> None:
 
 
 def _sync_folder(path: Path) -> None:
+    if os.name == "nt":  # Windows cannot open a folder.
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -10,6 +10,7 @@ from typing import Any
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import DataError
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import sampling
@@ -139,5 +140,5 @@ def _is_own(
         return bool(
             earlier_runs.finished_result(model_dir, config, fingerprints)
         )
-    except ConfigError:
+    except UserError:  # Its own data may have moved.
         return False

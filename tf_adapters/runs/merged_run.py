@@ -73,14 +73,14 @@ class MergeTarget:
 
     Args:
         folder: Path of the run folder that has the task's configuration.
-        data_dir: Folder with the task's data, if it has moved. Default: the
-            folder in the run's configuration.
+        data: Dict of settings `data.*` that replace those of the run, such as
+            `data_dir` if the data have moved. Default: none.
     """
 
     def __init__(
-        self, folder: Path, data_dir: "str | os.PathLike[str] | None" = None
+        self, folder: Path, data: dict[str, Any] | None = None
     ) -> None:
-        self.config = _config_of(folder, data_dir)
+        self.config = _config_of(folder, data or {})
         self.data = task_data.load_task_data(self.config)
         plain = dataclasses.replace(self.config, method=methods.HeadOnly())
         self.base = Experiment(plain, self.data.task)
@@ -179,13 +179,11 @@ def _check_folder(
         )
 
 
-def _config_of(
-    target: Any, data_dir: "str | os.PathLike[str] | None"
-) -> "Config":
+def _config_of(target: Any, data: dict[str, Any]) -> "Config":
     """Returns the `Config` of the run that sets the merged adapter's task.
 
-    `target` is the run folder. If `data_dir` is given, it replaces the data
-    folder in the configuration.
+    `target` is the run folder. `data` are settings that replace those of the
+    run's data.
     """
     path = Path(target or "") / "config.yaml"
     if not path.is_file():
@@ -194,12 +192,10 @@ def _config_of(
             "which says what task the merged adapter answers. Name the run of "
             "one of --adapters; by default it is the last."
         )
-    config = resolve.resolve_config(resolve.load_for_one_machine(path))
+    saved = resolve.load_for_one_machine(path)
+    config = resolve.resolve_config(saved, {"data": data})
     config = dataclasses.replace(config, stack_on=None, init_adapter=None)
-    if data_dir is None:
-        return config
-    data = dataclasses.replace(config.data, data_dir=data_dir)
-    return resolve.with_absolute_paths(dataclasses.replace(config, data=data))
+    return resolve.with_absolute_paths(config) if data else config
 
 
 def _merge(

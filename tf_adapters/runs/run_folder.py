@@ -134,8 +134,10 @@ class RunFolder:
             sources.append(("encoder", config.encoder))
         members = (*config.method.adapters, config.stack_on)
         sources += [("adapter", member) for member in members]
+        snapshots = (self.folder / left_files.SNAPSHOTS).resolve()
         for kind, path in sources:
-            if path and Path(path).resolve() in written:
+            place = Path(path or "").resolve()
+            if path and (place in written or snapshots in place.parents):
                 raise ConfigError(
                     f"--model_dir={self.folder} holds the {kind} that the run "
                     f"starts from, {path}, and would overwrite it. Give "

@@ -63,7 +63,8 @@ class RunLog:
     def sync(self) -> None:
         """Writes the log to the disk, so that it survives a power failure."""
         if self._path.exists():
-            with self._path.open("rb") as file:
+            # Windows syncs only files that are open for writing.
+            with self._path.open("r+b") as file:
                 os.fsync(file.fileno())
 
     def _write_events(self, record: dict[str, Any]) -> None:

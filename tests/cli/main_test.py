@@ -386,8 +386,10 @@ def test_a_users_own_settings_are_not_replaced(tmp_path, capsys):
     assert _run(tmp_path, SMALL, config_file=str(path)) == 1
     assert "such as settings.yaml" in capsys.readouterr().err
     assert path.read_bytes() == before
-    (path.parent / "result.json").write_text("{}")  # A run's, now.
-    option_checks.check_keeps_file(str(path), path.parent)
+    for name in ("log.txt", ".lock", "metrics.jsonl", "result.json"):
+        (path.parent / name).touch()  # So it is a run's.
+        option_checks.check_keeps_file(str(path), path.parent)
+        (path.parent / name).unlink()
 
 
 def test_a_folder_of_another_run_is_refused_and_the_difference_said(

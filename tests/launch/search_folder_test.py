@@ -54,9 +54,16 @@ def test_a_search_of_an_earlier_version_goes_on(tmp_path):
     path.write_text(json.dumps({**stored, "seed": 7}))
     with pytest.raises(ConfigError, match="seed: 7 there, 0 now"):
         search.check_same(config, ["houlsby"], {})
+    path.write_text(json.dumps(stored))
+    for change in ({"head": {"dropout_rate": 0.5}}, {"train": {"remat": True}}):
+        other = resolve.resolve_config(whole_runs.SETTINGS, change)
+        path.write_text(
+            json.dumps({k: v for k, v in stored.items() if k != "train.remat"})
+        )
+        with pytest.raises(ConfigError, match="holds a search with other"):
+            search.check_same(other, ["houlsby"], {})
     del stored["train.remat"]
     path.write_text(json.dumps(stored))
-    SearchFolder(tmp_path / "b").check_same(config, ["houlsby"], {})
     search.check_same(config, ["houlsby"], {})
 
 

@@ -83,9 +83,12 @@ def test_a_file_survives_a_save_that_is_refused(encoder, tmp_path):
     model.save(path)
     before = path.read_bytes()
     model.fold()
+    weights = tmp_path / "x.weights.h5"
+    with pytest.raises(UserError, match="unfold"):
+        model.load_weights(weights)
     for save in (model.save, model.save_weights):
         with pytest.raises(UserError, match="unfold"):
-            save(path if save == model.save else tmp_path / "x.weights.h5")
+            save(path if save == model.save else weights)
     model.unfold()
     parallel = tf_adapters.compose(encoder, tf_adapters.Parallel(model, model))
     with pytest.raises(UserError, match="has no file of its own"):
@@ -111,3 +114,9 @@ def test_a_folded_model_is_unfolded_before_others_compute(encoder):
     np.testing.assert_array_equal(other(tiny.batch(encoder)), before)
     np.testing.assert_array_equal(lora(tiny.batch(encoder)), expected)
     lora.trained_variables()
+    # A loop of one's own may now train another model.
+    bitfit = adapt(encoder, methods.BitFit(), HEAD, name="bitfit")
+    for _ in range(2):
+        bitfit(tiny.batch(encoder), training=True)
+        for variable in bitfit.trained_variables().values():
+            variable.assign(variable + 0.1)

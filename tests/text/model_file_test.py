@@ -197,9 +197,12 @@ def test_a_disabled_or_merged_model_is_not_saved(tmp_path):
     model = text_model("lora")
     with model.disabled(), pytest.raises(ValueError, match="disabled"):
         model.save(tmp_path / "model.keras")
+    with pytest.raises(ValueError, match="a file on this machine"):
+        model.save("gs://bucket/model.keras")
     model.adapter_model.fold()
-    with pytest.raises(ValueError, match="unfold"):
-        model.save(tmp_path / "model.keras")
+    for use in (model.save, model.save_weights, model.load_weights):
+        with pytest.raises(ValueError, match="unfold"):
+            use(tmp_path / "model.keras")
     assert list(tmp_path.iterdir()) == []
 
 

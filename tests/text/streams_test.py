@@ -255,6 +255,23 @@ def test_mistakes_in_validation_data_end_before_training(
     assert int(model.optimizer.iterations) == steps
 
 
+@pytest.mark.parametrize(
+    "validation",
+    [_dataset(TEXTS, CLASSES), _with(review=TEXTS, stars=CLASSES)],
+)
+def test_a_validation_set_has_its_own_form(model, validation):
+    columns = {"review": TEXTS, "stars": CLASSES}
+    for table in (columns, _with(**columns)):
+        history = model.fit(
+            *(table,),
+            text="review",
+            label="stars",
+            verbose=0,
+            validation_data=validation,
+        )
+        assert "val_accuracy" in history.history
+
+
 def test_labels_in_addition_to_a_dataset_are_refused(model):
     with pytest.raises(ValueError, match="holds labels and weights itself"):
         model.evaluate(_labels([0, 1]), [1, 0])

@@ -167,6 +167,11 @@ def _check_encode(options: Any) -> None:
         )
 
 
+# One of these is in every folder of a run that has been started: a study starts
+# a run with its log, and a run without a result has checkpoints or metrics.
+_OF_RUNS = (".lock", "log.txt", "metrics.jsonl", "checkpoints", "result.json")
+
+
 def check_keeps_file(config_file: str | None, model_dir: Path | None) -> None:
     """Raises a `ConfigError` if a run would replace the user's own file.
 
@@ -182,8 +187,7 @@ def check_keeps_file(config_file: str | None, model_dir: Path | None) -> None:
         model_dir.resolve() / "config.yaml",
         model_dir.resolve() / "declared.yaml",
     )
-    # A run's folder has its lock, and a copied one at least its result.
-    is_a_runs = any((model_dir / n).exists() for n in (".lock", "result.json"))
+    is_a_runs = any((model_dir / name).exists() for name in _OF_RUNS)
     if is_there and not is_a_runs:
         raise ConfigError(
             f"--config_file={cut(config_file)} is where a run in --model_dir="

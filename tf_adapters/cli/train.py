@@ -132,12 +132,12 @@ def _is_finished(
         f"{remote_folder.address(model_dir)} holds this run, which has "
         "finished; --overwrite trains it again."
     )
+    _check_shown(result, model_dir)
     if _lacks_test(result, options):
         print(
             "Its test split was not evaluated: `tf-adapters eval "
             f"{remote_folder.address(model_dir)}` does."
         )
-    _check_shown(result, model_dir)
     if "tasks" in result:
         summary.print_tasks(result, config, model_dir)
     elif "best_trial" in result:

@@ -54,7 +54,7 @@ def combine(*layers: Any) -> Config:
         ConfigError: If a key is unknown or a value is invalid.
     """
     merged = {}
-    layers = tuple(map(_with_sections, layers))
+    layers = tuple(map(without_empty_sections, layers))
     for layer in config_task.with_last_file(presets.with_preset(layers)):
         merged = merge(merged, config_task.with_task_of_file(layer, merged))
     config = dataclass_config.from_dict(
@@ -64,7 +64,7 @@ def combine(*layers: Any) -> Config:
     return config
 
 
-def _with_sections(layer: dict[str, Any]) -> dict[str, Any]:
+def without_empty_sections(layer: dict[str, Any]) -> dict[str, Any]:
     """Returns a layer without sections that are empty in a YAML file.
 
     Such a section is `None`, which would replace all earlier settings of it.

@@ -111,6 +111,11 @@ class LoadedWeights:
         """Records that a user is about to change the weights."""
         self._changed_by = user
 
+    def release(self, user: User) -> None:
+        """Undoes `hold` for a user that has changed the weights back."""
+        if self._changed_by is user and not user.trains_encoder:
+            self._changed_by = None
+
     def check(self, user: User, encoder: str) -> None:
         """Raises a `UserError` if the current weights belong to another user.
 

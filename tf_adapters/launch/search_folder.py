@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+import dataclasses
 import json
 from pathlib import Path
 import shutil
-from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.common import dataclass_config
@@ -18,12 +18,9 @@ from tf_adapters.common.text_files import read_json
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.config import resolve
 from tf_adapters.config import settings as config_settings
+from tf_adapters.config.settings import Config
 from tf_adapters.runs import folder_lock
 from tf_adapters.runs import left_files
-
-if TYPE_CHECKING:
-    from tf_adapters.config.settings import Config
-
 
 JOURNAL, SETTINGS, BEST = "trials.log", "search.json", "best.json"
 _TRIALS, _STATE = "trials", "trial.json"
@@ -92,8 +89,7 @@ class SearchFolder:
         lines = [
             f"  {key}: {shown(theirs.get(key))} there, {shown(ours[key])} now"
             for key in ours
-            # An earlier version may not have had the setting.
-            if key in theirs and theirs[key] != ours[key]
+            if theirs.get(key, _default(key)) != ours[key]
         ]
         if lines:
             self.close()
@@ -195,3 +191,19 @@ def _plain_settings(
     kept = {k: v for k, v in flat.items() if k not in config_settings.ELSEWHERE}
     kept |= {"methods": methods, "data": fingerprint}
     return json.loads(json.dumps(kept))
+
+
+def _default(key: str) -> Any:
+    """Returns a setting's default, which an earlier version had instead of it.
+
+    Args:
+        key: Dotted name of the setting. `None` is returned for settings of
+            methods and heads.
+    """
+    value: Any = Config
+    for name in key.split("."):
+        value = getattr(value, name, None)
+    # A section, whose settings have keys of their own.
+    if dataclasses.is_dataclass(value):
+        return None
+    return json.loads(json.dumps(value))

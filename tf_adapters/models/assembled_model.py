@@ -113,6 +113,10 @@ class AssembledModel(EncoderModel):
         self.check_not_folded()
         super().save_weights(*args, **kwargs)
 
+    def load_weights(self, *args: Any, **kwargs: Any) -> None:
+        self.check_not_folded()
+        super().load_weights(*args, **kwargs)
+
     def _make_head_layer(self, head: heads.Head) -> keras.layers.Layer:
         layer = head.make_layer()
         layer.build((None, None, self.encoder.width))
@@ -203,6 +207,7 @@ class AssembledModel(EncoderModel):
         """Undoes `fold` exactly."""
         self.reparameterization.unfold()
         self.encoder_user.is_folded = False
+        self.encoder_info.loaded.release(self.encoder_user)
         self._forget_graphs()
 
     def check_not_folded(self) -> None:

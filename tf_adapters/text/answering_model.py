@@ -193,11 +193,13 @@ class AnsweringModel(StandInModel):
         """
         model = self.adapter_model
         key = (model, pooling, model.num_forgotten)
-        if self._last_vectors()[0] != key:
-            last = key, vectors_of(model, pooling)
+        # Another thread may replace the kept one.
+        last_key, vectors = self._last_vectors()
+        if last_key != key:
+            vectors = vectors_of(model, pooling)
             # A function, because Keras would track a tuple of models.
-            self._last_vectors = lambda: last
-        return self._last_vectors()[1]
+            self._last_vectors = lambda: (key, vectors)
+        return vectors
 
     def _last_vectors(self) -> tuple[Any, Any]:
         return None, None

@@ -120,6 +120,22 @@ def is_dataset(texts: Any) -> bool:
     return tf is not None and isinstance(texts, tf.data.Dataset)
 
 
+def names_of_dataset(
+    dataset: Any, text: Any = None, label: Any = None
+) -> dict[str, Any]:
+    """Returns the arguments `text` and `label` that a dataset has columns for.
+
+    The texts of a tuple have no names, and its labels neither.
+    """
+    spec = dataset.element_spec
+    element = spec if isinstance(spec, tuple) else (spec,)
+    has_columns = isinstance(element[0], dict)
+    return {
+        "text": text if has_columns else None,
+        "label": label if has_columns and len(element) == 1 else None,
+    }
+
+
 def holds_features(data: Any) -> bool:
     """Returns whether a user's data are token features instead of texts."""
     spec = data.element_spec if is_dataset(data) else data

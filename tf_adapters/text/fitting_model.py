@@ -178,6 +178,8 @@ class FittingModel(ExplainingModel):
         if data is None:
             return None
         if columns.is_dataset(data):
+            # The names are those of the columns of `x`.
+            named = columns.names_of_dataset(data, **named)
             stream = self._stream(data, batch_size, **named)
             stream.check_labeled()
             return stream.evaluate

@@ -41,10 +41,20 @@ def check_can_be_saved(
             f"Received: {cut(path)}"
         )
     text_model.adapters.check_enabled("Save the model")
-    for adapter in text_model.adapters.models.values():
-        adapter.check_not_folded()
+    if "://" in str(path):
+        raise UserError(
+            "A model is saved in a file on this machine. Copy it afterwards. "
+            f"Received: {cut(path)}"
+        )
+    check_not_folded(text_model)
     text_model.adapter_model.check_encoder()
     text_model.get_config()
+
+
+def check_not_folded(text_model: TextModel) -> None:
+    """Raises a `UserError` if one of a text model's adapters is folded."""
+    for adapter in text_model.adapters.models.values():
+        adapter.check_not_folded()
 
 
 def config_of_text_model(text_model: TextModel) -> dict[str, Any]:

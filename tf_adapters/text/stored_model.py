@@ -101,6 +101,18 @@ class StoredModel(FittingModel):
         finally:
             partial.unlink(missing_ok=True)
 
+    def save_weights(self, *args: Any, **options: Any) -> None:
+        """Saves all weights; see `keras.Model.save_weights`."""
+        model_file.check_not_folded(self)
+        self.adapter_model.check_encoder()
+        super().save_weights(*args, **options)
+
+    def load_weights(self, *args: Any, **options: Any) -> None:
+        """Loads all weights; see `keras.Model.load_weights`."""
+        model_file.check_not_folded(self)
+        self.adapter_model.hold_encoder()
+        super().load_weights(*args, **options)
+
     def export(
         self,
         filepath: str | os.PathLike[str],

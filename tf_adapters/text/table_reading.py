@@ -96,7 +96,13 @@ def as_array(values: Any) -> Any:
         are_arrays = all(isinstance(value, np.ndarray) for value in values)
         is_one = are_arrays and len({value.shape for value in values}) == 1
         return np.stack(values) if is_one else values
-    return np.asarray(values) if hasattr(values, "__array__") else values
+    if not hasattr(values, "__array__"):
+        return values
+    tensor: Any = values
+    try:
+        return np.asarray(tensor)
+    except TypeError:  # A tensor of PyTorch on a GPU.
+        return np.asarray(tensor.tolist())
 
 
 def _frame_column(frame: Any, name: str) -> list[Any]:

@@ -214,6 +214,7 @@ def _flags(options: Any, flag_layer: dict[str, Any]) -> dict[str, Any]:
         layers = [resolve.load_yaml(options.config_file), *layers]
     flags = {}
     for layer in [*layers, flag_layer]:
+        layer = resolve.without_empty_sections(layer)
         settings = study_settings.settings_of(layer)
         flags.update(settings)
     return flags

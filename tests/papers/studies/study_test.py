@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 
 import pytest
 
@@ -256,3 +257,10 @@ def test_results_of_other_data_are_named(tmp_path, capsys):
         _run(studies.options(path), {"data": {"data_dir": folder}, "train": {}})
     printed = capsys.readouterr().out
     assert printed.count("but it read its data from /some/data") == 12
+
+
+def test_an_empty_section_of_a_file_sets_nothing(tmp_path):
+    path = tmp_path / "settings.yaml"
+    path.write_text("train:\n  # epochs: 3\ndata: {max_length: 16}\n")
+    options = types.SimpleNamespace(config_file=path, params_override=[])
+    assert study_lib._flags(options, {}) == {"data.max_length": 16}

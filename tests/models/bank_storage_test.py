@@ -216,6 +216,10 @@ def test_an_adapter_that_cannot_be_added_replaces_none(
         with bank.using(["one", "two"]), refused:
             bank.add(lora)
     assert sorted(bank.names) == ["one", "two"]
+    # No row is free that an adapter uses, or free twice.
+    used = [row for e in bank._entries.in_order() for row in e.rows.items()]
+    free = [(p, row) for p, rows in bank._rows._free.items() for row in rows]
+    assert len({*used, *free}) == len(used) + len(free)
     np.testing.assert_allclose(
         _ask(bank, features, ["one", "two"]), before, atol=1e-6
     )

@@ -109,14 +109,6 @@ class AssembledModel(EncoderModel):
         model_checks.check_trains(self)
         return super().fit(*args, **kwargs)
 
-    def save_weights(self, *args: Any, **kwargs: Any) -> None:
-        self.check_not_folded()
-        super().save_weights(*args, **kwargs)
-
-    def load_weights(self, *args: Any, **kwargs: Any) -> None:
-        self.check_not_folded()
-        super().load_weights(*args, **kwargs)
-
     def _make_head_layer(self, head: heads.Head) -> keras.layers.Layer:
         layer = head.make_layer()
         layer.build((None, None, self.encoder.width))

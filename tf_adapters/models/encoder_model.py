@@ -49,6 +49,12 @@ class EncoderModel(FeaturesModel):
         self.check_call()
         return super().__call__(inputs, *args, **kwargs)
 
+    def check_not_folded(self) -> None:
+        """Raises a `UserError` if the model is folded, as some models can be.
+
+        See `AdapterModel.fold`.
+        """
+
     def check_call(self) -> None:
         """Raises a `UserError` if another model holds the encoder.
 
@@ -153,10 +159,12 @@ class EncoderModel(FeaturesModel):
         super().save(*args, **kwargs)
 
     def save_weights(self, *args: Any, **kwargs: Any) -> None:
+        self.check_not_folded()
         self.check_encoder()
         super().save_weights(*args, **kwargs)
 
     def load_weights(self, *args: Any, **kwargs: Any) -> None:
+        self.check_not_folded()
         self.hold_encoder()
         super().load_weights(*args, **kwargs)
 

@@ -93,7 +93,7 @@ def test_banks_and_compositions_refuse_texts_and_leave_out_blocks():
     fusion = tf_adapters.fuse(encoder, head=HEAD, adapters=members)
     batch = tiny.batch(encoder)
     member = parallel.models[0]
-    tiny.randomize(member.encoder.blocks[0].weights, 0.5)
+    tiny.randomize(member.weights, 0.5)
     before, _ = parallel.predict(batch, verbose=0)
     member.leave_out((0,))
     after, _ = parallel.predict(batch, verbose=0)

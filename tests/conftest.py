@@ -31,8 +31,8 @@ def pytest_runtest_setup(item):
     person's machine and not on yours. Other seeds show which tests pass by
     luck only: `pytest --seed=1`.
     """
-    # Keras draws its seeds from Python's generator. TensorFlow would lose the
-    # SentencePiece vocabularies of other fixtures if its seed were set.
+    # Keras draws its seeds from Python's generator. TensorFlow's seed stays as
+    # it is: to set it would delete the graphs' kernels before every test.
     random.seed(item.config.getoption("seed"))
     np.random.seed(item.config.getoption("seed"))
 

@@ -210,8 +210,8 @@ def check_is_adapter_model(model: Any) -> None:
 def initial_weights(seed: int) -> Iterator[None]:
     """Seeds Keras's initializers within a `with` block.
 
-    `keras.utils.set_random_seed` would also set TensorFlow's seed, and
-    TensorFlow would then lose the SentencePiece vocabularies.
+    `keras.utils.set_random_seed` would also set the seeds of NumPy and
+    TensorFlow, which are the user's.
     """
     before = random.getstate()
     random.seed(seed)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import keras
 import keras_hub
 import numpy as np
 import pytest
@@ -175,6 +176,15 @@ def test_xlm_r_doubles_the_separator():
     assert packed["token_ids"][0, :length].numpy().tolist() == expected
     assert np.all(packed["token_ids"][:, length:] == 1)
     assert packed["token_ids"][1, :3].numpy().tolist() == [0, 2, 2]
+
+
+def test_sentence_pieces_are_kept_when_the_seed_is_set():
+    folder = huggingface_folders.folder("xlm_roberta")
+    tokenizer = huggingface_tokenizer.load_huggingface_tokenizer(folder)
+    packer = TextPacker(tokenizer, 32)
+    expected = packer(["a film"])["token_ids"].numpy().tolist()
+    keras.utils.set_random_seed(1)
+    assert packer(["a film"])["token_ids"].numpy().tolist() == expected
 
 
 def test_distilbert_has_no_segments():

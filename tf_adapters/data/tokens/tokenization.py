@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.data.tokens.lasting_vocabulary import keep_vocabulary
 
 
 class Tokenization:
@@ -22,6 +23,7 @@ class Tokenization:
     """
 
     def __init__(self, tokenizer: Any) -> None:
+        keep_vocabulary(tokenizer)
         self.tokenizer = tokenizer
         # Eagerly, KerasHub's tokenizers are slower or give other results.
         self._in_graph = None

@@ -61,6 +61,15 @@ def test_a_row_has_the_settings_and_no_path_of_the_machine(tmp_path):
     assert '"/' not in file.read_text()
 
 
+def test_a_run_without_an_encoder_is_stored(tmp_path):
+    path, file = studies.write(tmp_path, grid=ONE_SEED), tmp_path / "demo.jsonl"
+    runner = studies.FakeRunner(lambda c: {**_score(c), "encoder": None})
+    options = studies.options(path, results_file=str(file))
+    study_lib.run_studies(options, LAYER, runner)
+    shutil.rmtree(tmp_path / "runs")
+    assert _run(path, file) == []
+
+
 def test_an_encoder_of_this_machine_is_not_stored(tmp_path, capsys):
     (tmp_path / "encoder").mkdir()
     base = {"encoder": str(tmp_path / "encoder")}

@@ -103,7 +103,7 @@ class ResultsFile:
             return
         settings = json.loads(_identity(run))
         settings["encoder"] = _relative(settings["encoder"])
-        if "encoder" in result:
+        if result.get("encoder"):  # `no_bert` has none.
             result = {**result, "encoder": _relative(result["encoder"])}
         row = {"run": run.id, "settings": settings, "result": result}
         paths = [name for name, text in _texts(row) if os.path.isabs(text)]

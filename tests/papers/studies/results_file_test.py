@@ -124,6 +124,24 @@ def test_a_run_without_work_gets_the_stored_result(tmp_path):
     assert not (tmp_path / "runs/demo" / failed / "error.txt").exists()
 
 
+def test_a_neighbor_with_another_result_counts_and_is_named(tmp_path, capsys):
+    path, file = studies.write(tmp_path, grid=ONE_SEED), tmp_path / "demo.jsonl"
+    first, *_ = _run(path, file)
+    (tmp_path / "runs/demo").rename(tmp_path / "runs/other")
+    result = tmp_path / "runs/other" / first / "result.json"
+    values = json.loads(result.read_text())
+    # Another time is no other result.
+    result.write_text(json.dumps({**values, "seconds": 9.0}))
+    assert _run(path, file) == []
+    assert "differ" not in capsys.readouterr().out
+    values["validation"]["accuracy"] = 0.1
+    result.write_text(json.dumps(values))
+    assert _run(path, file) == []
+    said = capsys.readouterr().out
+    assert "results differ" in said and "empty --model_dir" in said
+    assert f"1, such as {result.parent}." in said
+
+
 def test_runs_of_a_table_are_not_stored(tmp_path, capsys):
     """Its path says nothing about its content."""
     base = {"data": {"file": str(tmp_path / "t.csv")}}

@@ -21,6 +21,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.common.text_files import read_file
 from tf_adapters.config import resolve
+from tf_adapters.data.rows import splits
 from tf_adapters.launch import finished_runs
 from tf_adapters.launch.planned_run import Run
 from tf_adapters.launch.planned_run import identity
@@ -28,6 +29,12 @@ from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import run_files
 
 _KEYS = {"run", "settings", "result"}
+# Keys of a `result.json` that must be equal in the file and in a run's folder.
+_MEASURED = (
+    *splits.EVALUATED,
+    *("mean_metric", "method_report", "tasks", "transfer"),
+    "trained_weights",
+)
 
 
 class ResultsFile:
@@ -59,23 +66,31 @@ class ResultsFile:
 
         A folder with a run that has started is left as it is. A restored folder
         has `config.yaml` and `result.json`, but no adapter and no predictions.
+        A run that has finished, in this folder or in one next to it, keeps its
+        result. If rows have other results, a line says so.
 
         Args:
             runs: The planned runs.
             folder: Path of the study's folder.
         """
+        others = []
         for run in runs:
             result = self._results.get(_identity(run))
-            if (
-                result is None
-                or earlier_runs.has_work(folder / run.id)
-                or finished_runs.find_run(run, folder)
-            ):
+            if result is None:
                 continue
-            path = own_files.make_folder(folder, run.id)
-            own_files.remove(path / "error.txt")
-            resolve.save_config(run.config, path / "config.yaml")
-            run_files.write_result(path / "result.json", result)
+            found = finished_runs.find_run(run, folder)
+            if found is None and not earlier_runs.has_work(folder / run.id):
+                _write_run(run, result, folder)
+            elif found and not _same(earlier_runs.read_result(found), result):
+                others.append(found)
+        if others:
+            print(
+                "Finished runs whose results differ from their rows in "
+                f"{self.path}: {len(others)}, such as {others[0]}. The results "
+                "in the folders are used. For those of the file, give an empty "
+                "--model_dir.",
+                flush=True,
+            )
 
     def add_finished(self, runs: Iterable[Run], folder: Path) -> None:
         """Adds the results of the runs that have finished in a study's folder.
@@ -176,6 +191,18 @@ def _relative(encoder: str) -> str:
     here = Path.cwd()
     inside = Path(encoder).is_relative_to(here)
     return Path(encoder).relative_to(here).as_posix() if inside else encoder
+
+
+def _write_run(run: Run, result: dict[str, Any], folder: Path) -> None:
+    path = own_files.make_folder(folder, run.id)
+    own_files.remove(path / "error.txt")
+    resolve.save_config(run.config, path / "config.yaml")
+    run_files.write_result(path / "result.json", result)
+
+
+def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Returns whether what was measured is equal, whatever time it took."""
+    return all(one.get(key) == other.get(key) for key in _MEASURED)
 
 
 def _read_row(line: str) -> dict[str, Any]:

@@ -188,6 +188,17 @@ def test_runs_finished_before_are_added(tmp_path):
     assert len(file.read_text().splitlines()) == 4
 
 
+def test_two_processes_add_a_run_only_once(tmp_path):
+    _, runs = studies.plan(tmp_path, grid=ONE_SEED)
+    first, second = (ResultsFile(tmp_path / "demo.jsonl") for _ in range(2))
+    for run in runs:
+        first.add(run, studies.finished(validation={"accuracy": 0.5}))
+        second.add(run, studies.finished(validation={"accuracy": 0.6}))
+    rows = (tmp_path / "demo.jsonl").read_text().splitlines()
+    assert [json.loads(row)["run"] for row in rows] == [run.id for run in runs]
+    assert "0.6" not in "".join(rows)
+
+
 def _damaged(lines):
     row = json.loads(lines[1])
     other = {**row, "result": {**row["result"], "seconds": 3.0}}
@@ -195,7 +206,7 @@ def _damaged(lines):
         "cut off": (lines[1][:100], "not JSON"),
         "a key": (json.dumps({**row, "more": 1}), "must be a mapping with"),
         "a number": (json.dumps({**row, "result": {"seconds": "2"}}), "type"),
-        "twice": (json.dumps(other), "has another result above"),
+        "twice": (json.dumps(other), "remove one of the two lines"),
     }
 
 

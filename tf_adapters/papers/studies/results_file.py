@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+import contextlib
 import errno
 import json
 import os
 from pathlib import Path
 from typing import Any
+from typing import TextIO
 
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
@@ -27,6 +29,11 @@ from tf_adapters.launch.planned_run import Run
 from tf_adapters.launch.planned_run import identity
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import run_files
+
+try:
+    import fcntl
+except ImportError:  # On Windows.
+    fcntl = None
 
 _KEYS = {"run", "settings", "result"}
 # Keys of a `result.json` that must be equal in the file and in a run's folder.
@@ -50,15 +57,21 @@ class ResultsFile:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).expanduser()
         self._results: dict[str, dict[str, Any]] = {}
-        if not self.path.exists():
-            return
-        for number, line in enumerate(self._lines(), 1):
+        self._lines_read = 0
+        if self.path.exists():
+            self._read()
+
+    def _read(self) -> None:
+        """Reads the lines that were added since the last time."""
+        for line in self._lines()[self._lines_read :]:
+            self._lines_read += 1
             try:
                 self._remember(_read_row(line))
             except UserError as error:
                 raise ConfigError(
-                    f"{self.path} is damaged in line {number}: {error}. Copy "
-                    "the file again, or remove the line to train its run again."
+                    f"{self.path} is damaged in line {self._lines_read}: "
+                    f"{error}. Copy the file again, or remove the line; a run "
+                    "without a row is trained again."
                 ) from error
 
     def restore(self, runs: Iterable[Run], folder: Path) -> None:
@@ -105,10 +118,10 @@ class ResultsFile:
     def add(self, run: Run, result: dict[str, Any]) -> None:
         """Appends the row of a finished run, unless the file already has it.
 
-        An encoder in a subfolder of the current folder is stored as a relative
-        path. A run whose row would contain another path of this machine, or a
-        number that JSON does not have, such as NaN, is not added. A line then
-        says so.
+        Other processes may append to the same file. An encoder in a subfolder
+        of the current folder is stored as a relative path. A run whose row
+        would contain another path of this machine, or a number that JSON does
+        not have, such as NaN, is not added. A line then says so.
 
         Args:
             run: The run.
@@ -140,8 +153,15 @@ class ResultsFile:
                 flush=True,
             )
             return
-        self._append(line)
-        self._remember(row)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with own_files.open_to_append(self.path) as file:
+            _wait_for_lock(file)
+            # Another process may have added the run since the file was read.
+            self._read()
+            if _identity(run) not in self._results:
+                self._append(line, file)
+                self._lines_read += 1
+                self._remember(row)
 
     def _lines(self) -> list[str]:
         try:
@@ -164,22 +184,24 @@ class ResultsFile:
             return  # Another version wrote the row, so no run matches it.
         key = identity(resolve.to_dict(config))
         if self._results.setdefault(key, row["result"]) != row["result"]:
-            raise UserError(f"run {row['run']} has another result above")
+            raise UserError(
+                f"run {row['run']} has another result above, so remove one of "
+                "the two lines"
+            )
 
-    def _append(self, line: str) -> None:
+    def _append(self, line: str, file: TextIO) -> None:
         """Appends a line in one write, so that no reader sees half a line."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with own_files.open_to_append(self.path) as file:
-            # An editor may have removed the last end of line.
-            if file.tell() and not read_file(self.path).endswith(b"\n"):
-                line = "\n" + line
-            data, size = (line + "\n").encode(), file.tell()
-            # A full disk may take a part of the line without an error.
-            if os.write(file.fileno(), data) < len(data):
-                os.ftruncate(file.fileno(), size)
-                raise OSError(
-                    errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path)
-                )
+        size = os.fstat(file.fileno()).st_size
+        # An editor may have removed the last end of line.
+        if size and not read_file(self.path).endswith(b"\n"):
+            line = "\n" + line
+        data = (line + "\n").encode()
+        # A full disk may take a part of the line without an error.
+        if os.write(file.fileno(), data) < len(data):
+            os.ftruncate(file.fileno(), size)
+            raise OSError(
+                errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path)
+            )
 
 
 def _identity(run: Run) -> str:
@@ -191,6 +213,14 @@ def _relative(encoder: str) -> str:
     here = Path.cwd()
     inside = Path(encoder).is_relative_to(here)
     return Path(encoder).relative_to(here).as_posix() if inside else encoder
+
+
+def _wait_for_lock(file: TextIO) -> None:
+    """Locks a file until it is closed, after other processes have closed it."""
+    if fcntl is not None:
+        # Some network file systems have no locks.
+        with contextlib.suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def _write_run(run: Run, result: dict[str, Any], folder: Path) -> None:

@@ -40,14 +40,25 @@ def rate(test: Test, simulations: int, seed: int = 0) -> float:
     return float(np.mean([test(generator) < LEVEL for _ in range(simulations)]))
 
 
-def spread_test(runs: int, boxes: int, ratio: float, shape: str) -> Test:
-    """Returns a study of boxes whose spreads have a ratio."""
+def spread_test(
+    runs: int, boxes: int, ratio: float, shape: str, wider: int = 1
+) -> Test:
+    """Returns a study of boxes whose spreads have a ratio.
+
+    Args:
+        runs: Number of runs in a box.
+        boxes: Number of pairs.
+        ratio: Spread of the first side, if that of the second is 1.
+        shape: Key of `SHAPES`.
+        wider: Number of boxes that the first side of each pair has, such as
+            one for each size of adapters. The second side has one.
+    """
 
     def test(generator: np.random.Generator) -> float:
         pairs = []
         for _ in range(boxes):
-            high, low = SHAPES[shape](generator, (2, runs))
-            pairs.append((ratio * high, low))
+            *high, low = SHAPES[shape](generator, (wider + 1, runs))
+            pairs.append((ratio * np.asarray(high), [low]))
         found = spreads.compare_spreads(pairs, draws=500)
         return found.p if found.difference > 0 or ratio == 1 else 1.0
 

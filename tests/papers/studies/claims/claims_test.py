@@ -271,7 +271,7 @@ def test_boxes_of_a_setting_that_only_one_side_has(tmp_path):
         where=[],
         report={"rows": ["method", "method.units"]},
     )
-    assert (verdict.comparison.pairs, verdict.comparison.runs) == (2, 16)
+    assert (verdict.comparison.pairs, verdict.comparison.runs) == (1, 12)
     assert verdict.comparison.difference == pytest.approx(0)
 
 

@@ -17,6 +17,12 @@ def test_equal_spreads_are_rarely_told_apart(runs, boxes, shape):
     assert claim_errors.rate(test, SIMULATIONS) <= HIGHEST
 
 
+@pytest.mark.parametrize("wider", [3, 6])
+def test_several_boxes_against_one_are_rarely_told_apart(wider):
+    test = claim_errors.spread_test(5, 1, 1, "normal", wider)
+    assert claim_errors.rate(test, SIMULATIONS) <= HIGHEST
+
+
 def test_a_spread_three_times_as_large_is_found():
     test = claim_errors.spread_test(5, 5, 3, "normal")
     assert claim_errors.rate(test, 100) > 0.8

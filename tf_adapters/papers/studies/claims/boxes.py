@@ -22,15 +22,17 @@ def find_boxes(
     split: Any,
     select_over: Sequence[Any] = (),
 ) -> list[Any]:
-    """Returns the pairs of run groups that a claim about spreads compares.
+    """Returns the run groups that a claim about spreads compares.
 
     The runs of such a group, a box, differ only in the settings that
-    `claim.spreads` names. The two boxes of a pair come from the two sides of
-    the claim and have the same value for every setting that the claim does not
-    compare. A small box seems to vary less than a large one, so both boxes of a
-    pair get the same number of runs: the larger box loses runs, first those
-    whose settings in `claim.spreads` do not occur in the other box. Boxes with
-    fewer than `spreads.FEWEST` runs are left out.
+    `claim.spreads` names. A pair has all boxes of both sides of the claim that
+    have the same value for every setting that the claim does not compare. A
+    side has several boxes if only it has a setting, such as the size of
+    adapters. They are not pairs of their own, because all of them would be
+    compared with the same runs. A small box seems to vary less than a large
+    one, so all boxes of a pair get the same number of runs: larger boxes lose
+    runs, first those whose settings in `claim.spreads` do not occur on the
+    other side. Boxes with fewer than `spreads.FEWEST` runs are left out.
 
     Args:
         claim: `Claim` with `spreads`.
@@ -40,8 +42,8 @@ def find_boxes(
         select_over: Keys that the study selects over, whose values may differ.
 
     Returns:
-        List of pairs of boxes. A box is the list of its runs' metrics on
-        `split`. The box of the side `claim.higher` comes first.
+        List of pairs of sides, first `claim.higher`. A side is a list of
+        boxes, and a box is the list of its runs' metrics on `split`.
     """
     ignored = {*claim.higher, *claim.than, *claim.spreads, *select_over}
     points = {run.id: {"task", *run.point} - ignored for run in runs}
@@ -59,15 +61,13 @@ def find_boxes(
         for side, of_side in zip(sides, (of_high, of_low), strict=True)
     )
     pairs = [
-        _of_equal_size(one, other, claim.spreads)
-        for box in high
-        for one in high[box]
-        for other in low.get(box, [])
+        _of_equal_size(high[key], low.get(key, []), claim.spreads)
+        for key in high
     ]
     return [
-        tuple([row[split] for row in box] for box in pair)
+        tuple([[row[split] for row in box] for box in side] for side in pair)
         for pair in pairs
-        if len(pair[0]) >= spreads.FEWEST
+        if all(pair)
     ]
 
 
@@ -88,16 +88,25 @@ def _values(row: Any, keys: Any) -> str:
 
 
 def _of_equal_size(high: Any, low: Any, varied: Any) -> tuple[Any, ...]:
-    """Drops rows of the larger box, first those without a counterpart.
+    """Drops small boxes, and rows of large ones that have no counterpart.
 
-    A counterpart is a row of the other box with the same values of the settings
-    `varied`.
+    A counterpart is a row of the other side with the same values of the
+    settings `varied`.
     """
-    size = min(len(high), len(low))
+    high, low = (
+        [box for box in side if len(box) >= spreads.FEWEST]
+        for side in (high, low)
+    )
+    size = min((len(box) for box in (*high, *low)), default=0)
     return tuple(
-        sorted(own, key=lambda row: _values(row, varied) not in there)[:size]
+        [
+            sorted(box, key=lambda row: _values(row, varied) not in there)[
+                :size
+            ]
+            for box in own
+        ]
         for own, there in (
-            (high, {_values(row, varied) for row in low}),
-            (low, {_values(row, varied) for row in high}),
+            (high, {_values(row, varied) for box in low for row in box}),
+            (low, {_values(row, varied) for box in high for row in box}),
         )
     )

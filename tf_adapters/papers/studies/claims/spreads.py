@@ -15,27 +15,28 @@ from tf_adapters.papers.studies.claims.comparison import Comparison
 from tf_adapters.papers.studies.claims.comparison import p_of_t
 
 Floats = NDArray[np.float64]
+Boxes = Sequence[Sequence[float]]
 # Fewest runs in a box. Two runs have equal deviations from their median.
 FEWEST = 3
 
 
 def compare_spreads(
-    boxes: Sequence[tuple[Sequence[float], Sequence[float]]],
+    boxes: Sequence[tuple[Boxes, Boxes]],
     draws: int = 10_000,
     seed: int = 0,
 ) -> Comparison:
     """Returns the `Comparison` of the spreads of two sides.
 
-    The difference of the spreads is averaged over the pairs of boxes. p comes
-    from a permutation test: if the two sides do not differ, the deviations of a
-    pair of boxes can be exchanged between the sides. The standard error, which
-    gives the interval, and `second_p` come from Brown and Forsythe's test
-    (1974), an analysis of variance of the same deviations. With several pairs
-    of boxes, their variances are added.
+    The difference of the spreads is averaged over the pairs. p comes from a
+    permutation test: if the two sides do not differ, the deviations of a pair
+    can be exchanged between the sides, also if a side has several boxes. The
+    standard error, which gives the interval, and `second_p` come from Brown and
+    Forsythe's test (1974), an analysis of variance of the same deviations. With
+    several pairs, their variances are added.
 
     Args:
-        boxes: Pairs of boxes, one of each side. A box is a list of at least
-            `FEWEST` metrics.
+        boxes: Pairs of sides, which share no runs. A side is a list of boxes,
+            and a box is a list of at least `FEWEST` metrics.
         draws: Number of permutations.
         seed: Integer, the seed of the permutations.
     """
@@ -57,8 +58,10 @@ def compare_spreads(
     )
 
 
-def _deviations(values: Sequence[float]) -> Floats:
-    return np.abs(np.asarray(values, "float64") - np.median(values))
+def _deviations(boxes: Boxes) -> Floats:
+    """Returns the distances of all runs from the medians of their boxes."""
+    parts = [np.asarray(box, "float64") for box in boxes]
+    return np.concatenate([np.abs(part - np.median(part)) for part in parts])
 
 
 def _variance(high: Floats, low: Floats) -> float:

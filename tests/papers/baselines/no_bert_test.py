@@ -283,6 +283,10 @@ def test_what_else_is_asked_of_it(finished, capsys):
         ({"pretrain": {"steps": 3}}, "does not use: pretrain.steps"),
         ({"quantize": "int8"}, "does not use: quantize"),
         ({"train": {"learning_rate": 1e-2}}, "train.learning_rate"),
+        (
+            {"train": {"max_steps": 9, "keep": "last", "clip_norm": 2.0}},
+            "does not use: train.clip_norm, train.keep, train.max_steps",
+        ),
         ({"head": {"reads": "pooled_output"}}, "head.reads"),
         ({"search": {"space": {"units": 64}}}, "`search.space.units` must be"),
         ({"search": {"space": {"l2": {"low": 1}}}}, "`search.space.l2` must"),

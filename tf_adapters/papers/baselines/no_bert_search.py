@@ -57,6 +57,12 @@ _UNUSED = (
     *("data.eval_languages", "data.windows", "distribution_strategy"),
     *("train.learning_rate", "train.precision", "train.calibrate"),
     *("train.remat", "train.callbacks"),
+    *("train.max_steps", "train.min_steps", "train.validate_every_steps"),
+    *("train.keep", "train.evaluate_loss", "train.snapshot_steps"),
+    *("train.warmup_fraction", "train.decay", "train.clip_norm"),
+    *("train.weight_decay", "train.accumulation_steps"),
+    *("train.adapter_drop", "train.encoder_dropout"),
+    "train.log_gradient_norms",
 )
 
 

@@ -133,6 +133,15 @@ def test_equal_sides_do_not_differ():
     assert found.interval() == (0.0, 0.0)
 
 
+@pytest.mark.parametrize(("examples", "seeds"), [(1, 1), (4, 1), (2, 3)])
+def test_no_variance_between_examples_is_no_certainty(examples, seeds):
+    pair = _pair(np.ones(examples), np.full(examples, 0.9), "task", "set")
+    found = statistics.bootstrap([pair] * seeds)
+    assert found.difference == pytest.approx(0.1)
+    assert np.isnan(found.error) and found.p == 2.0 ** (1 - seeds)
+    assert (found.examples, found.seeds) == (examples, seeds)
+
+
 def test_it_is_repeated_by_its_seed():
     high, low = RANDOM.integers(2, size=(2, 50))
     first, again, other = (

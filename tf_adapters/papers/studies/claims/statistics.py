@@ -27,6 +27,8 @@ from tf_adapters.papers.studies.claims.comparison import p_of_t
 
 # Largest product of examples and draws for which counts are held in memory.
 _AT_ONCE = 2_000_000
+# A standard error below this share of the largest difference is from rounding.
+_NO_SPREAD = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +91,8 @@ def bootstrap(
     second is the variance of the mean over seeds, computed once for settings
     that are measured on the same runs. Settings, such as tasks, are not
     resampled. The interaction of seeds and examples counts in both parts, so
-    the interval is slightly too wide.
+    the interval is slightly too wide. If no draw differs from another, as with
+    one test example, the differences are compared by `compare_pairs`.
 
     Args:
         pairs: List of `Pair`, at least one for each setting and seed.
@@ -107,16 +110,27 @@ def bootstrap(
     parts: list[Any] = [(np.var(drawn, ddof=1), sum(sets.values()) - len(sets))]
     parts += _of_seeds(pairs, weights, whole)
     error, freedom = add_variances(parts)
+    p = p_of_t(difference, error, freedom)
+    if difference and error <= _NO_SPREAD * max(map(abs, whole)):
+        alone = compare_pairs(_differences(pairs, whole))
+        error, freedom, p = alone.error, alone.freedom, alone.p
     return Comparison(
         difference,
         error,
         freedom,
-        p_of_t(difference, error, freedom),
+        p,
         len(pairs),
         _least_seeds(pairs),
         sum(sets.values()),
         test="bootstrap",
     )
+
+
+def _differences(pairs: Sequence[Any], values: Any) -> list[Difference]:
+    return [
+        Difference(value, pair.setting, pair.group, pair.sample)
+        for pair, value in zip(pairs, values, strict=True)
+    ]
 
 
 def _sample(number: Any, pair: Any) -> Any:
@@ -228,7 +242,7 @@ def compare_pairs(pairs: Sequence[Any]) -> Comparison:
     values = [pair.value for pair in pairs]
     mean, count = float(np.dot(weights, values)), len(pairs)
     error, freedom = add_variances(_of_seeds(pairs, weights, values))
-    if error <= 1e-9 * max(abs(pair.value) for pair in pairs):
+    if error <= _NO_SPREAD * max(map(abs, values)):
         # Without one sign for all, other sign flips have means as large.
         has_one_sign = len({np.sign(value) for value in values}) == 1
         p = 2.0 ** (1 - count) if has_one_sign and mean else 1.0

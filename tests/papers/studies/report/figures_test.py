@@ -137,6 +137,17 @@ def test_an_analysis_of_one_run_makes_a_picture_of_each(tmp_path, fakes):
     assert pd.read_csv(made[1].csv).task.tolist() == ["cola"]
 
 
+def test_labels_that_differ_in_other_letters_have_files_of_their_own(
+    tmp_path, fakes, monkeypatch
+):
+    declared = {"analysis": "model_dir", "runs": {"task": "cola", "seed": [0]}}
+    study, runs, folder = _finished(tmp_path, [declared])
+    names = ["label ä", "label ö"]
+    monkeypatch.setattr(figure_runs, "labels", lambda some: names[: len(some)])
+    first, second = figures.make_figures(study, runs, folder)
+    assert first.png != second.png and first.csv != second.csv
+
+
 def test_pictures_show_the_runs_that_are_selected(tmp_path, fakes):
     declared = [{"analysis": "model_dirs"}, {"analysis": "study_dir"}]
     rates = {"train.learning_rate": [1e-3, 1e-4]}

@@ -4,6 +4,7 @@ They are made as by `tf-adapters analyse`, and stored in `<study>/figures`. A
 picture is made again only if its runs, flags or analysis have changed.
 """
 
+import collections
 from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
@@ -23,6 +24,7 @@ import pandas as pd
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.text_files import hash_of_json
 from tf_adapters.common.text_files import read_json
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.launch.progress_lines import counted
@@ -137,14 +139,21 @@ def _pictures(figure: Any, sources: Any) -> list[Any]:
     if ANALYSES[figure.analysis].reads != "model_dir" or len(some) < 2:
         return [(figure.name, some)]
     labels = figure_runs.labels(some)
+    names = [f"{figure.name}_{name}" for name in _file_names(labels)]
+    return [(name, [source]) for name, source in zip(names, some, strict=True)]
+
+
+def _file_names(labels: Sequence[str]) -> list[str]:
+    """Returns a name for each label, in letters that all file systems have.
+
+    Labels that differ in other letters only get a part of their hash.
+    """
+    names = [re.sub(r"[^A-Za-z0-9.-]+", "_", one).strip("_") for one in labels]
+    counts = collections.Counter(names)
     return [
-        (f"{figure.name}_{_file_name(label)}", [source])
-        for label, source in zip(labels, some, strict=True)
+        name if counts[name] == 1 else f"{name}_{hash_of_json(label)[:8]}"
+        for name, label in zip(names, labels, strict=True)
     ]
-
-
-def _file_name(label: Any) -> str:
-    return re.sub(r"[^A-Za-z0-9.-]+", "_", label).strip("_")
 
 
 def _make(figure: Any, name: str, sources: Any, folder: Path) -> "Made":

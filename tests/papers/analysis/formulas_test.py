@@ -9,7 +9,6 @@ from tf_adapters.papers.analysis import curves
 from tf_adapters.papers.analysis import gates
 from tf_adapters.papers.analysis import gradient_norms
 from tf_adapters.papers.analysis import loss_landscape
-from tf_adapters.papers.analysis import setting_search
 from tf_adapters.papers.analysis import shift_agreement
 from tf_adapters.papers.analysis import shift_directions
 from tf_adapters.papers.analysis import shift_words
@@ -154,24 +153,6 @@ def test_boxes_are_numpys_quantiles():
     runs.loc[:2, "rate"] = None
     counts = stability.boxes(runs, "rate", "validation").set_index("box").runs
     assert counts.to_dict() == {"none": 3, 1e-5: 4}
-
-
-def test_settings_that_are_lists_are_searched():
-    runs = pd.DataFrame(
-        {
-            "task": "cola",
-            "method.leave_out": [[], [], [0, 1]],
-            "method.units": [8, 16, 8],
-            "validation": [0.5, 0.25, 0.75],
-        }
-    )
-    found = setting_search.score_settings(
-        runs, ["method.leave_out"], "method.units", "validation"
-    )
-    assert found.groupby("setting").score.max().to_dict() == {
-        "[]": 50,
-        "[0, 1]": 75,
-    }
 
 
 # A head of five weights for CoLA, of seven for RTE.

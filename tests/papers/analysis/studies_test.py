@@ -161,6 +161,26 @@ def test_each_setting_is_searched_with_the_others_as_usual(tmp_path):
     assert set(table.reference) == {95}
 
 
+def test_settings_that_are_lists_are_searched(tmp_path, capsys):
+    forms = [([], 8, 0.5), ([], 16, 0.25), ([0, 1], 8, 0.75)]
+    rows = [
+        {"run": f"run{i}", "task": "cola", "method": "a", "validation": value}
+        for i, (*_, value) in enumerate(forms)
+    ]
+    configs = {
+        f"run{i}": {"method": {"leave_out": blocks, "units": units}}
+        for i, (blocks, units, _) in enumerate(forms)
+    }
+    _write_study(tmp_path, rows, configs)
+    flags = ["--panels=method.leave_out", "--x=method.units"]
+    table = _analyse("setting_search", tmp_path, *flags)
+    best = table.groupby("setting").score.max().to_dict()
+    assert best == {"[]": 50, "[0, 1]": 75}
+    flags = ["setting_search", f"--study_dir={tmp_path}", *flags]
+    assert analyse.run_analysis([*flags, "--reference=a"]) == 1
+    assert "nothing to compare with it" in capsys.readouterr().err
+
+
 def test_the_remaining_gradient_is_the_end_by_the_beginning():
     norms = [8.0, 4.0, *[1.0] * 16, 0.5, 2.5]  # Tenths of twenty: two each.
     rows = [("a", "full", 0, s, "head", norm) for s, norm in enumerate(norms)]
@@ -352,9 +372,9 @@ def test_a_setting_of_all_runs_is_read_from_them(tmp_path):
     rows = [r for r in _rows() if r["method"] == "houlsby"]
     for row in rows:
         del row["method"]
+    method = {"name": "bottleneck", "leave_out": [0, 1]}
     configs = {
-        row["run"]: {"method": {"name": "bottleneck"}, "encoder": "/my/minilm"}
-        for row in rows
+        row["run"]: {"method": method, "encoder": "/my/minilm"} for row in rows
     }
     _write_study(tmp_path, [], configs)
     _write_rows(tmp_path, rows)
@@ -365,6 +385,8 @@ def test_a_setting_of_all_runs_is_read_from_them(tmp_path):
     ]
     table = _analyse("stability", tmp_path, "--panels=encoder")
     assert set(table.panel) == {"minilm"}
+    table = _analyse("stability", tmp_path, "--panels=method.leave_out")
+    assert set(table.panel) == {"[0, 1]"}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.settings_text import load_setting
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support import study_runs
 from tf_adapters.papers.analysis.support.analysis import Analysis
@@ -40,8 +39,6 @@ def score_settings(
         x: Column for the horizontal axis.
         split: Column of the metric.
     """
-    # Lists, such as `leave_out`, cannot be counted; their texts can.
-    runs = runs.assign(**{panel: runs[panel].map(_plain) for panel in panels})
     usual = {panel: runs[panel].mode().iloc[0] for panel in panels}
     rows = []
     for panel in panels:
@@ -54,10 +51,6 @@ def score_settings(
             numbers = 100 * values.mean(), 100 * values.sem(), len(values)
             rows.append((task, panel, str(setting), place, *numbers))
     return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def _plain(setting: Any) -> Any:
-    return str(setting) if isinstance(setting, list) else setting
 
 
 @register("setting_search")
@@ -91,6 +84,12 @@ class SettingSearch(Analysis):
         runs = study_runs.load_study_runs(folder, ("task", "method"))
         runs = study_runs.with_value(runs, options.split, folder)
         reference = runs.method == options.reference
+        if reference.all():
+            raise UserError(
+                f"All finished runs in {folder} are of `{options.reference}`, "
+                "so there is nothing to compare with it. Train runs of another "
+                "method, or leave out --reference."
+            )
         searched = _with_settings(
             runs[~reference], folder, [*panels, options.x]
         )
@@ -156,6 +155,8 @@ def _with_settings(runs: Any, study_dir: Path, names: Any) -> Any:
     for _, row in runs.iterrows():
         folder = study_runs.run_folder(study_dir, row)
         config = Path(folder) / "config.yaml"
-        values.append({name: load_setting(config, name) for name in names})
+        values.append(
+            {name: study_runs.read_setting(config, name) for name in names}
+        )
     settings = pd.DataFrame(values, index=runs.index)
     return runs.drop(columns=names, errors="ignore").join(settings)

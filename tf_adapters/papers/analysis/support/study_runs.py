@@ -9,6 +9,7 @@ import pandas as pd
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.settings_text import load_setting
+from tf_adapters.common.settings_text import load_yaml
 
 # Columns that each study has, with the settings of the grid between them.
 _NEEDED = ("state", "metric")
@@ -57,8 +58,29 @@ def _setting(folder: Path, name: str) -> Any:
     if not path.exists():
         return None
     key = "method.name" if name == "method" else name
-    value = load_setting(path, key, default=None)
+    value = read_setting(path, key, default=None)
     return Path(value).name if value and name == "encoder" else value
+
+
+def read_setting(path: Path, name: str, **default: Any) -> Any:
+    """Returns a setting of a run; a list, such as of blocks, as its text.
+
+    Args:
+        path: Path of the run's `config.yaml`.
+        name: Dotted name of the setting.
+        **default: `default`, the value if the file lacks the setting. If not
+            given, a missing setting is an error.
+
+    Raises:
+        ConfigError: If the file cannot be read, or has no such value.
+    """
+    value: Any = load_yaml(path)
+    for key in name.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    # Rows are grouped by settings, and lists cannot be.
+    if isinstance(value, list):
+        return str(value)
+    return load_setting(path, name, **default)
 
 
 def _read(path: Path) -> pd.DataFrame:

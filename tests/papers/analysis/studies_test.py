@@ -10,6 +10,7 @@ import yaml
 
 from tf_adapters.cli import analyse
 from tf_adapters.common.errors import DataError
+from tf_adapters.common.errors import UserError
 from tf_adapters.config.presets import OFFICIAL_CONFIGS
 from tf_adapters.papers.analysis import curves
 from tf_adapters.papers.analysis import fusion_activations
@@ -199,6 +200,17 @@ def test_curves_of_other_languages_are_means_over_them():
     assert rows[1][3:] == (20, 2, 2.0, pytest.approx(0.6), 2.0)
     table = pd.DataFrame(rows, columns=transfer_curves.COLUMNS)
     transfer_curves.TransferCurves().draw(table)
+
+
+def test_curves_of_other_languages_need_another_language(tmp_path):
+    (tmp_path / "snapshots" / "5").mkdir(parents=True)
+    data = types.SimpleNamespace(eval_languages=("en",))
+    config = types.SimpleNamespace(data=data, seed=0)
+    run = types.SimpleNamespace(
+        folder=tmp_path, label="run", config=config, task=TASKS["xnli"]
+    )
+    with pytest.raises(UserError, match="in no other language .* en. Train"):
+        transfer_curves.TransferCurves().rows(run, None)
 
 
 def test_boxes_have_a_panel_for_each_value_of_other_settings(tmp_path):

@@ -114,4 +114,10 @@ def _rows_of_languages(run: Any) -> dict[Any, Any]:
         if source.may_have_labels:
             most = data.max_validation_examples
             found[name] = sampling.at_most(source.rows(), most)
+    if not found:
+        raise UserError(
+            f"{run.folder} was evaluated in no other language with labels for "
+            f"validation. Its `data.eval_languages`: {', '.join(names)}. Train "
+            "with --eval_languages=all or other languages of the task."
+        )
     return found

@@ -92,6 +92,19 @@ def test_a_metric_that_no_run_has_is_an_error(study, capsys):
     assert "has validation/f1" in capsys.readouterr().err
 
 
+def test_methods_without_the_setting_of_the_axis_are_named(study, capsys):
+    runs = pd.read_csv(study / "runs.csv")
+    runs.loc[runs.method == "bitfit", SIZE] = None
+    runs.to_csv(study / "runs.csv", index=False)
+    flags = [f"--x={SIZE}", f"--select_over={RATE}"]
+    assert analyse.run_analysis(["trade_off", f"--study_dir={study}", *flags])
+    message = f"--x={SIZE} is no setting of all methods: ['bitfit'] have no"
+    assert message in capsys.readouterr().err
+    # A baseline is at zero, wherever it is on the axis.
+    table = _table(study, *flags, "--baseline=bitfit")
+    assert set(table.method) == {"full"}
+
+
 def test_an_axis_of_words_is_refused(study, capsys):
     flags = [f"--study_dir={study}", "--x=method", f"--output={study}/made"]
     flags += [f"--sizes={SIZE}", f"--select_over={RATE}"]

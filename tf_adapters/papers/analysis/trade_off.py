@@ -199,7 +199,8 @@ class TradeOff(Analysis):
         study_runs.check_differ_in_seed(
             chosen, list(dict.fromkeys(["task", "method", *keys]))
         )
-        _check_numbers(chosen, x)
+        others = chosen[chosen.method != options.baseline]
+        _check_numbers(others, x)
         found = means_over_seeds(chosen, keys, value, options.x)
         if options.baseline:
             found = percentiles(found, options.baseline)
@@ -230,8 +231,18 @@ class TradeOff(Analysis):
 
 
 def _check_numbers(runs: pd.DataFrame, columns: list[str]) -> None:
-    """Raises a `UserError` if a column for the x-axis holds words."""
+    """Raises a `UserError` if a column for the x-axis has no or other values.
+
+    Runs without the setting would be missing in the picture.
+    """
     for name in columns:
+        lacking = sorted(set(map(str, runs.method[runs[name].isna()])))
+        if lacking:
+            raise UserError(
+                f"--x={name} is no setting of all methods: {cut(lacking)} have "
+                "no place on the axis. Give --x=trained_weights, or leave them "
+                "out by the `runs` of the study's figure."
+            )
         try:
             pd.to_numeric(runs[name])
         except (TypeError, ValueError):

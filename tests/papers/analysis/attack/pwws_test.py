@@ -127,6 +127,26 @@ def test_only_textattack_keeps_a_word_that_gains_nothing():
         assert outcome.changed == changed
 
 
+def test_textattack_keeps_the_case_and_the_spaces_of_other_words():
+    """A model of cased texts may not know them in lower case."""
+    text = 'The "Fine" Film,\n tonight!'
+    words = pwws.split_words(text, lower=False)
+    candidates = [["nice"] if word == "Fine" else [] for word in words]
+    search = pwws.search_textattack(text, words, 1, candidates)
+    asked = []
+
+    def score(pairs):
+        asked.extend(text for _, text in pairs)
+        right = np.array([0.2 if "nice" in text else 0.9 for _, text in pairs])
+        return np.stack([1 - right, right], axis=1)
+
+    (outcome,) = pwws.run_searches([search], score)
+    assert outcome.text == 'The "nice" Film,\n tonight!'
+    assert 'The "Fine" [UNK],\n tonight!' in asked
+    # A stop word, in upper case.
+    assert not any(text.startswith("[UNK]") for text in asked)
+
+
 @pytest.mark.parametrize("search", SEARCHES)
 def test_words_without_meaning_stay(search):
     outcome, _ = _run(

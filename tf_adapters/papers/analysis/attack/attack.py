@@ -234,7 +234,8 @@ def _attack(run: Any, options: Any, synonyms: Any) -> list[Any]:
             f"`{run.task.name}`. It has: {', '.join(run.task.text_fields)}."
         )
     rows = run.rows["validation"][: options.texts]
-    words = [pwws.split_words(row[field]) for row in rows]
+    lower = options.rules == "openattack"
+    words = [pwws.split_words(row[field], lower) for row in rows]
     search = pwws.SEARCHES[options.rules]
     searches = [
         search(row[field], found, row["label"], candidates)

@@ -28,7 +28,7 @@ class AttackResult:
     """The result of the attack on one text.
 
     Attributes:
-        text: The final text, with spaces between words.
+        text: The final text.
         succeeded: Whether the predicted class changed.
         was_correct: Whether the original text was classified correctly.
         was_attacked: Whether the text was attacked at all.
@@ -47,17 +47,28 @@ class AttackResult:
 
 
 class _Text:
-    """A text that is changed word by word. Counts queries to the model."""
+    """A text that is changed word by word. Counts queries to the model.
 
-    def __init__(self, words: Any) -> None:
+    `gaps` is the text before, between and after the words, by default spaces
+    between them.
+    """
+
+    def __init__(self, words: Any, gaps: Any = None) -> None:
         self.original = words
         self.words = list(words)
+        self.gaps = (
+            gaps or ["", *[" "] * (len(words) - 1), ""][: len(words) + 1]
+        )
         self.queries = 0
+
+    def whole(self, words: Any) -> str:
+        """Returns a text of words with the gaps of this one."""
+        pairs = zip(words, self.gaps[1:], strict=True)
+        return self.gaps[0] + "".join(word + gap for word, gap in pairs)
 
     def with_word(self, place: Any, word: str) -> str:
         """Returns the text with `word` instead of the word at index `place`."""
-        words = [*self.words[:place], word, *self.words[place + 1 :]]
-        return " ".join(words)
+        return self.whole([*self.words[:place], word, *self.words[place + 1 :]])
 
     def ask(self, texts: Any) -> Iterator[Any]:
         """Yields texts, and returns the probabilities sent to the generator."""
@@ -70,7 +81,7 @@ class _Text:
         """Returns the `AttackResult` for the current words."""
         pairs = zip(self.original, self.words, strict=True)
         return AttackResult(
-            " ".join(self.words),
+            self.whole(self.words),
             bool(succeeded),
             bool(was_correct),
             was_attacked,
@@ -147,15 +158,21 @@ def search_textattack(
 
     Does not attack texts that are classified incorrectly, and ignores stop
     words. Replaces a word by the synonym that lowers the probability of the
-    true class most in the current text, if any synonym lowers it.
+    true class most in the current text, if any synonym lowers it. All other
+    words keep their case, and the spaces between words are those of the text.
 
-    The arguments, yields and returns are those of `search_openattack`.
+    The arguments, yields and returns are those of `search_openattack`, but
+    `words` are as in the text.
     """
-    text = _Text(words)
+    text = _Text(words, _WORD.split(row_text))
     (given,) = yield from text.ask([row_text])
     if np.argmax(given) != label:
         return text.result(False, False, was_attacked=False)
-    places = [i for i, w in enumerate(words) if w not in ENGLISH_STOP_WORDS]
+    places = [
+        place
+        for place, word in enumerate(words)
+        if word.lower() not in ENGLISH_STOP_WORDS
+    ]
     asked = [text.with_word(place, "[UNK]") for place in places]
     unknown = yield from text.ask(asked)
     # The saliency omits the probability of the complete text: it is a constant,
@@ -226,9 +243,17 @@ def run_searches(
     return results
 
 
-def split_words(text: Any) -> list[str]:
-    """Returns a text's words and sequences of punctuation, in lower case."""
-    return re.findall(r"\w+|[^\w\s]+", text.lower())
+_WORD = re.compile(r"\w+|[^\w\s]+")
+
+
+def split_words(text: str, lower: bool = True) -> list[str]:
+    """Returns a text's words and sequences of punctuation.
+
+    Args:
+        text: The text.
+        lower: Whether to return them in lower case, `True` by default.
+    """
+    return _WORD.findall(text.lower() if lower else text)
 
 
 _NEVER_REPLACED = ("be", "is", "are", "am")

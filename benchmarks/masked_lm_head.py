@@ -41,6 +41,31 @@ _TENSORS = {
 _VALIDATION = 1000
 
 
+def find_bert(name):
+    """Returns the path of a BERT encoder's Hugging Face folder.
+
+    Args:
+        name: Name, address or path of the encoder, as of `--encoder`.
+
+    Raises:
+        UserError: If there is no such encoder, or if it is no BERT.
+    """
+    from tf_adapters.common.errors import UserError
+    from tf_adapters.common.text_files import read_json
+    from tf_adapters.encoders.load import find_encoder
+
+    folder = Path(find_encoder(name))
+    path = folder / "config.json"
+    kind = read_json(path).get("model_type") if path.exists() else None
+    if kind != "bert" or not (folder / "model.safetensors").exists():
+        raise UserError(
+            f"--encoder={name} must be a BERT in a Hugging Face folder, with "
+            "model.safetensors and a config.json whose `model_type` is `bert`. "
+            f"Received a `model_type`: {kind}"
+        )
+    return folder
+
+
 def texts_of(tasks, data_dir, most, seed=0):
     """Returns the training texts of tasks in random order, without repeats.
 
@@ -151,13 +176,12 @@ def main():
     arguments = parser.parse_args()
     if arguments.output.exists():
         parser.error(f"{arguments.output} exists. Remove it to train again.")
-    from tf_adapters.encoders.load import find_encoder
-
-    folder = arguments.output.with_suffix(".training")
+    encoder = find_bert(arguments.encoder)
+    # A name such as minilm-2.1 has no suffix to replace.
+    folder = arguments.output.with_name(f"{arguments.output.name}.training")
     tasks = arguments.tasks or TASKS
     texts = texts_of(tasks, arguments.data_dir, arguments.rows)
     run, result = train(write_task(texts, folder), arguments)
-    encoder = Path(find_encoder(arguments.encoder))
     write_checkpoint(encoder, run / "adapter", arguments.output)
     found = result["validation"]
     print(

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 from tests import commands
+from tf_adapters.common.errors import Stopped
+from tf_adapters.common.errors import UserError
 
 pytestmark = pytest.mark.integration
 
@@ -42,6 +44,37 @@ def test_it_says_how_it_is_used(name, monkeypatch, capsys):
         runpy.run_path(str(FOLDER / name), run_name="__main__")
     assert ended.value.code == 0
     assert f"usage: {name}" in capsys.readouterr().out
+
+
+def _masked_lm_head(monkeypatch, *flags):
+    """Returns the script as a module, with flags for its `main`."""
+    monkeypatch.setattr(sys, "argv", ["masked_lm_head.py", *map(str, flags)])
+    monkeypatch.syspath_prepend(FOLDER)
+    return importlib.import_module("masked_lm_head")
+
+
+def test_a_head_is_trained_for_a_bert_only(tmp_path, monkeypatch):
+    """It is said before the training, which takes an hour."""
+    (tmp_path / "config.json").write_text('{"model_type": "roberta"}')
+    flags = [f"--encoder={tmp_path}", f"--output={tmp_path / 'new'}"]
+    script = _masked_lm_head(monkeypatch, *flags, f"--data_dir={tmp_path}")
+    with pytest.raises(UserError, match="Received a `model_type`: roberta"):
+        script.main()
+
+
+def test_a_head_of_a_version_trains_in_a_folder_of_its_own(
+    tmp_path, monkeypatch
+):
+    seen = []
+    flags = [f"--output={tmp_path / 'minilm-2.1'}", "--data_dir=none"]
+    script = _masked_lm_head(monkeypatch, *flags)
+    monkeypatch.setattr(script, "find_bert", Path, raising=False)
+    monkeypatch.setattr(script, "texts_of", lambda *_: [])
+    monkeypatch.setattr(script, "write_task", lambda _, path: seen.append(path))
+    monkeypatch.setattr(script, "train", mock.Mock(side_effect=Stopped))
+    with pytest.raises(Stopped):
+        script.main()
+    assert seen == [tmp_path / "minilm-2.1.training"]
 
 
 def test_the_fusion_that_is_timed_trains_and_answers(monkeypatch):

@@ -46,6 +46,8 @@ REGRESSION_METRICS = {
     "spearman": functools.partial(_correlation, stats.spearmanr),
 }
 METRICS = {**CLASSIFICATION_METRICS, **REGRESSION_METRICS}
+# The middle and the last word of an entity, and an entity of one word.
+_SEQEVAL_PREFIXES = {"M": "I", "L": "E", "U": "S"}
 
 
 def both(compared: dict[str, Any]) -> tuple[Any, Any]:
@@ -70,7 +72,9 @@ def entity_tags(sentences: Iterable[list[str]]) -> list[list[str]]:
 
     seqeval takes the first letter of every tag for its prefix: "ORG" would be
     outside of entities, and "BUS" would begin one. A tag without a prefix
-    becomes "I-ORG": adjacent words with this tag form an entity.
+    becomes "I-ORG": adjacent words with this tag form an entity. seqeval's
+    default mode knows the prefixes B, I, E, S and O only. The others are
+    translated: M to I, L to E and U to S, as in BMES and BILOU.
 
     Args:
         sentences: Lists with the tag of each word.
@@ -81,7 +85,9 @@ def entity_tags(sentences: Iterable[list[str]]) -> list[list[str]]:
 def _entity_tag(tag: str) -> str:
     # Prefixes are those of any scheme: B, I, E, S, M, L, U.
     is_marked = len(tag) < 2 or tag[1] in "-_"
-    return tag if is_marked else f"I-{tag}"
+    if not is_marked:
+        return f"I-{tag}"
+    return _SEQEVAL_PREFIXES.get(tag[:1], tag[:1]) + tag[1:]
 
 
 def _of_entities(function: Callable[..., Any]) -> Callable[..., float]:

@@ -37,8 +37,9 @@ MEANINGS = {
     "spearman": "Spearman rank correlation of predicted and right numbers; 0 "
     "if all predictions are equal; likewise",
     "entity_f1": "F1 of entities, which are right if all their words and their "
-    "kind are (seqeval); tags have the form of `B-PER`, `I-PER` and `O`, and "
-    "adjacent words with a plain tag such as `PER` form an entity",
+    "kind are (seqeval); tags have the form of `B-PER`, `I-PER` and `O`, or "
+    "the prefixes of BIOES, BMES or BILOU, and adjacent words with a plain tag "
+    "such as `PER` form an entity",
     "entity_precision": "share of predicted entities that are right",
     "entity_recall": "share of right entities that are predicted",
     "answer_f1": "F1 over the words of predicted and right answer (SQuAD v1.1)",

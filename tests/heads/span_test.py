@@ -111,7 +111,7 @@ def test_windows_cover_the_text(room, stride):
         owners = sum(
             np.bincount(
                 np.arange(part.start, part.stop)[
-                    span_windows._is_widest(number, parts)
+                    span_windows._wider_until(number, parts) == 0
                 ],
                 minlength=count,
             )
@@ -136,13 +136,27 @@ def test_each_answer_is_whole_in_a_window(max_length):
     assert [w.first for w in encoded.source.windows] == [0, 128]
 
 
+def test_each_answer_is_found_if_a_window_with_more_context_cuts_it():
+    row = {"question": "w", "context": " ".join("abcdefghij" * 30)}
+    encoded = HEAD.encode([row], FIELDS, _Packer(128), labeled=False)
+    windows = encoded.source.windows
+    for first in range(300 - HEAD.max_answer_tokens):
+        answer = (first, first + HEAD.max_answer_tokens - 1)
+        outputs = [np.zeros((len(ids), 2)) for ids in encoded.token_ids]
+        for output, window in zip(outputs, windows, strict=True):
+            output[window.target(answer), (0, 1)] = 9
+        (found,) = HEAD.predictions(outputs, encoded.source)
+        assert found[0][1:] == (2 * first, 18)
+
+
 def test_a_token_counts_where_most_is_around_it():
     parts = [slice(0, 6), slice(3, 9)]
-    first, second = (span_windows._is_widest(n, parts) for n in range(2))
+    first, second = (span_windows._wider_until(n, parts) for n in range(2))
     # Of tokens 3, 4, 5 the first window has 2, 1, 0 after; the second 0, 1, 2
     # before. Equal ones belong to the first.
-    assert first.tolist() == [True] * 5 + [False]
-    assert second.tolist() == [False, False, True, True, True, True]
+    # A window with less context gets the end of the other one.
+    assert first.tolist() == [0] * 5 + [9]
+    assert second.tolist() == [6, 6, 0, 0, 0, 0]
 
 
 def test_an_answer_that_a_window_lacks_is_the_first_token():
@@ -204,7 +218,9 @@ def test_the_best_answer_is_that_of_a_search_through_all():
     for window, output in zip(encoded.source.windows, outputs, strict=True):
         for first in range(window.length):
             for last in range(first, min(first + 4, window.length)):
-                if not window.is_widest[first]:
+                whole = (window.first + first, window.first + last)
+                # The window with most context counts, if it has the span.
+                if window.wider_until[first] > whole[1]:
                     continue
                 score = (
                     output[window.begin + first, 0]

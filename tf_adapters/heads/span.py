@@ -193,9 +193,9 @@ class Span(Head):
                 window.first + int(last),
             )
             for first in firsts
-            if window.is_widest[first]
             for last in lasts
             if 0 <= last - first < self.max_answer_tokens
+            if window.counts(first, last)
         ]
 
     def _best(

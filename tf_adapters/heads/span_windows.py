@@ -28,9 +28,10 @@ class Window:
         begin: Index of the part's first token in the input.
         first: Index of the part's first token in the text.
         length: Number of tokens in the part.
-        is_widest: Boolean array `(length,)`. For each token of the part,
-            whether this window gives the token the most context. If several
-            windows give it equal context, only the first one is marked.
+        wider_until: Integer array `(length,)`. For each token of the part, the
+            end of the window that gives the token the most context: the index
+            in the text after the window's last token. 0 if that is this window;
+            if several windows give equal context, it is the first of them.
     """
 
     row: int
@@ -38,7 +39,20 @@ class Window:
     begin: int
     first: int
     length: int
-    is_widest: np.ndarray
+    wider_until: np.ndarray
+
+    def counts(self, first: int, last: int) -> bool:
+        """Returns whether a span is an answer of this window.
+
+        Several windows can contain a span. It counts in the window that gives
+        its first token the most context, or in all others if that window ends
+        before the span does.
+
+        Args:
+            first: Index of the span's first token in the part.
+            last: Index of its last token in the part.
+        """
+        return self.first + last >= self.wider_until[first]
 
     def target(self, answer: tuple[int, int]) -> tuple[int, int]:
         """Returns the indices of an answer's first and last token in the input.
@@ -147,12 +161,12 @@ def _windows(
             begin,
             part.start,
             part.stop - part.start,
-            _is_widest(number, parts),
+            _wider_until(number, parts),
         )
 
 
-def _is_widest(number: int, parts: list[slice]) -> np.ndarray:
-    """Returns whether each token of a part has the most context in this part.
+def _wider_until(number: int, parts: list[slice]) -> np.ndarray:
+    """Returns `Window.wider_until` of a part.
 
     Overlapping parts have tokens in common. A token's context in a part is the
     smaller of the numbers of tokens before it and after it, plus a hundredth of
@@ -170,8 +184,9 @@ def _is_widest(number: int, parts: list[slice]) -> np.ndarray:
     first = max(0, number - reach)
     near = parts[first : number + reach + 1]
     indices = np.arange(part.start, part.stop)
-    contexts = np.array([_context(indices, other) for other in near])
-    return contexts.argmax(axis=0) == number - first
+    widest = np.array([_context(indices, p) for p in near]).argmax(axis=0)
+    ends = np.array([other.stop for other in near])
+    return np.where(widest == number - first, 0, ends[widest])
 
 
 def _context(indices: np.ndarray, part: slice) -> np.ndarray:

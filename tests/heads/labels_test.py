@@ -2,9 +2,11 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from tf_adapters import heads
+from tf_adapters.common.errors import UserError
 
 KINDS = (heads.Classification, heads.MultiLabel, heads.Tagging)
 
@@ -54,3 +56,38 @@ def test_rows_of_lists_hold_class_ids(kind, label, message):
             head.encode(rows, ("tokens",), None)
         else:
             head.targets(rows)
+
+
+TAGS = heads.Tagging(("no", "yes"))
+CHOICE = heads.Choice()
+
+
+@pytest.mark.parametrize(
+    ("head", "labels", "message"),
+    [
+        (TAGS, [[0, 1], [-1, 2]], "^Row 1 .* label 2; expected a class id"),
+        (TAGS, [[0, -100]], "^Row 0 .* label -100; expected a class id"),
+        (TAGS, [[[0], [0.5]]], "^Row 0 .* label 0.5; expected a class id"),
+        (CHOICE, [1, -1], "^Row 1 .* label -1; .* right choice, from 0[.]"),
+        (CHOICE, [[0.5], [1]], "^Row 0 .* label 0.5; expected the position"),
+    ],
+)
+def test_labels_of_fit_are_ids(head, labels, message):
+    with pytest.raises(UserError, match=message):
+        head.check_labels(np.array(labels))
+
+
+@pytest.mark.parametrize(
+    ("head", "labels", "ignored"),
+    [
+        (TAGS, [[0, 1, -1]], None),
+        (TAGS, [[0, 1, -100]], -100),
+        (TAGS, [[[0.2, 0.8], [5.0, -3.0]]], None),
+        (CHOICE, [0, 3, -100], -100),
+        (CHOICE, [[0.2, 0.8]], None),
+    ],
+)
+def test_ignored_labels_and_those_of_other_losses_are_kept(
+    head, labels, ignored
+):
+    head.check_labels(np.array(labels), ignored)

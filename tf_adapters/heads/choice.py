@@ -159,6 +159,23 @@ class Choice(ValueHead):
             "int32",
         )
 
+    def check_labels(
+        self, labels: Any, ignored_class: int | None = None
+    ) -> None:
+        """Raises a `UserError` if a label is not the position of a choice.
+
+        Whether a question has so many choices is not checked. `ignored_class`
+        is also allowed. Labels of shape `(questions, choices)` are no positions
+        and are not checked.
+        """
+        if labels.ndim > 1 and labels.shape[1:] != (1,):
+            return
+        labels = labels.reshape(-1)
+        is_place = (labels % 1 == 0) & (labels >= 0)
+        wrong = np.flatnonzero(~is_place & (labels != ignored_class))
+        if len(wrong):
+            raise _not_a_place(int(wrong[0]), labels[wrong[0]].item())
+
     def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
         """Returns the cross-entropy of each question, `(batch,)`."""
         return ops.sparse_categorical_crossentropy(
@@ -226,9 +243,13 @@ def _grouped(
 def _place(row: int, label: Any, count: int) -> int:
     is_place = isinstance(label, numbers.Integral)
     if not is_place or not 0 <= int(label) < count:
-        raise UserError(
-            f"Row {row} (the first is 0) has the label {shown(label)}; "
-            "expected the position of the right choice, from 0 to "
-            f"{count - 1}. Leave out rows without a label."
-        )
+        raise _not_a_place(row, label, f" to {count - 1}")
     return int(label)
+
+
+def _not_a_place(row: int, label: Any, to_last: str = "") -> UserError:
+    return UserError(
+        f"Row {row} (the first is 0) has the label {shown(label)}; expected "
+        f"the position of the right choice, from 0{to_last}. Leave out rows "
+        "without a label."
+    )

@@ -20,6 +20,7 @@ from tf_adapters.common.errors import shown
 from tf_adapters.common.types import Tensor
 from tf_adapters.heads import explained
 from tf_adapters.heads.explained import Explained
+from tf_adapters.heads.labels import check_class_array
 from tf_adapters.heads.labels import check_class_id
 from tf_adapters.heads.labels import check_outputs
 from tf_adapters.heads.labels import class_names
@@ -213,11 +214,7 @@ class Classification(TextHead):
         """
         if labels.ndim > 2 or (labels.ndim == 2 and labels.shape[1] != 1):
             return
-        labels = labels.reshape(-1)
-        is_id = (labels % 1 == 0) & (labels >= 0) & (labels < len(self.labels))
-        wrong = np.flatnonzero(~is_id & (labels != ignored_class))
-        if len(wrong):
-            check_class_id(wrong[0], labels[wrong[0]].item(), self.labels)
+        check_class_array(labels, self.labels, (ignored_class,))
 
     def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
         """Returns the weighted cross-entropy of each example, `(batch,)`."""

@@ -76,6 +76,27 @@ def check_class_id(place: int, label: Any, labels: tuple[str, ...]) -> None:
         )
 
 
+def check_class_array(
+    labels: Any, names: tuple[str, ...], others: tuple[int | None, ...] = ()
+) -> None:
+    """Raises a `UserError` if a number in an array is not a class id.
+
+    Args:
+        labels: Array of numbers, whose first axis has the rows.
+        names: Class names.
+        others: Further numbers that are allowed in the array; `None` is
+            ignored. Defaults to none.
+    """
+    labels = np.atleast_1d(labels)
+    is_id = (labels % 1 == 0) & (labels >= 0) & (labels < len(names))
+    for other in others:
+        is_id |= labels == other
+    wrong = np.argwhere(~is_id)
+    if len(wrong):
+        label = labels[tuple(wrong[0])].item()
+        check_class_id(int(wrong[0][0]), label, names)
+
+
 def check_class_ids(
     place: int,
     label: Any,

@@ -22,6 +22,7 @@ from tf_adapters.heads import explained
 from tf_adapters.heads import metrics
 from tf_adapters.heads.explained import Explained
 from tf_adapters.heads.head import Head
+from tf_adapters.heads.labels import check_class_array
 from tf_adapters.heads.labels import check_class_ids
 from tf_adapters.heads.labels import class_names
 from tf_adapters.heads.linear import HiddenLayer
@@ -142,6 +143,18 @@ class Tagging(Head):
             source,
             pad_id=packer.special_tokens.pad,
         )
+
+    def check_labels(
+        self, labels: Any, ignored_class: int | None = None
+    ) -> None:
+        """Raises a `UserError` if a label is not a class id.
+
+        `IGNORED` and `ignored_class` are also allowed. Labels of shape
+        `(texts, tokens, classes)` are not ids and are not checked.
+        """
+        if labels.ndim < 3 or labels.shape[2:] == (1,):
+            allowed = IGNORED, ignored_class
+            check_class_array(labels, self.labels, allowed)
 
     def loss(self, targets: Tensor, outputs: Tensor) -> Tensor:
         """Returns the cross-entropy of each example, `(batch,)`.

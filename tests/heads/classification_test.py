@@ -116,6 +116,15 @@ def test_balanced_weights_without_rows_are_refused():
         balanced.loss(np.array([0, 2, 1, 0]), LOGITS)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_class_weights_of_numpy_are_written_as_json(dtype):
+    weights = np.array([1, 2, 4], dtype)
+    head = heads.Classification(LABELS, class_weights=weights)
+    assert head == heads.Classification(LABELS, class_weights=(1, 2, 4))
+    config = json.loads(json.dumps(heads.to_config(head)))
+    assert heads.from_config(config) == head
+
+
 @pytest.mark.parametrize("class_weights", [(), (1.0, 2.5, 0.5)])
 def test_smoothed_losses_are_keras_s(class_weights):
     head = heads.Classification(

@@ -143,6 +143,10 @@ class Classification(TextHead):
         weights = self.class_weights
         is_single = isinstance(weights, str | numbers.Number | None)
         weights = (weights,) if is_single else tuple(weights)
+        # NumPy's numbers cannot be written as JSON.
+        weights = tuple(
+            w.item() if isinstance(w, np.generic) else w for w in weights
+        )
         object.__setattr__(self, "class_weights", weights)
         if weights not in ((), ("balanced",)):
             self._check_weights()

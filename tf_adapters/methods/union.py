@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 class Union(Method):
     """Applies several methods to the same encoder.
 
-    Two parts cannot have a slot at the same place of a block.
+    Two parts cannot have a slot at the same place of a block, nor one before
+    and one after the norm of the same sublayer.
 
     Attributes:
         parts: Tuple of methods. MAM (He et al. 2022, arXiv:2110.04366) combines
@@ -75,12 +76,19 @@ class Union(Method):
         return sum(part.position_offset for part in self.parts)
 
     def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
-        """Returns each block's slots: a list of dicts from place to slot."""
+        """Returns each block's slots: a list of dicts from place to slot.
+
+        Raises:
+            UserError: If two slots have the same place in a block, or the same
+                name.
+        """
         of_parts = [part.make_slots(shape) for part in self.parts]
-        return [
+        joined = [
             _joined(*(slots[block] for slots in of_parts))
             for block in range(shape.num_blocks)
         ]
+        _check_names(joined)
+        return joined
 
     def make_embedding_slots(self, shape: EncoderShape) -> dict[str, Slot]:
         """Returns the slots of all parts at the embeddings, keyed by place."""
@@ -145,6 +153,19 @@ def _joined(*found: dict[str, Slot]) -> dict[str, Slot]:
                 )
             joined[place] = slot
     return joined
+
+
+def _check_names(blocks: list[dict[str, Slot]]) -> None:
+    # Weights are stored under the names of their slots. A slot has the same
+    # name before and after the norm of a sublayer, which are two places.
+    found = {}
+    for slot in itertools.chain(*(slots.values() for slots in blocks)):
+        if found.setdefault(slot.name, slot) is not slot:
+            raise UserError(
+                f"Two parts of a union have slots of the same name, "
+                f"`{slot.name}`, so that their weights cannot be told apart. "
+                "Give each its own position, or leave one of them out."
+            )
 
 
 class UnionGating(Gating):

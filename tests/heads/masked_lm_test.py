@@ -13,10 +13,12 @@ import tensorflow as tf
 import tokenizers
 import transformers
 
+from tests import tiny
 from tests.fixtures import huggingface_folders
 from tests.references import encoder_numpy
 from tests.references import heads_numpy as reference
 import tf_adapters
+from tf_adapters.common.errors import UserError
 from tf_adapters.config import settings as config_lib
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.examples import IGNORED
@@ -267,6 +269,19 @@ def test_the_head_of_a_downloaded_checkpoint(monkeypatch):
     )
     model, _ = _model(_PATH / "bert")
     assert masked_lm_heads.load_masked_lm_head(model, "hf://bert")
+
+
+def test_the_head_of_an_encoder_takes_settings_but_no_sizes():
+    encoder = tiny.encoder(num_blocks=1)
+    for_encoder = tf_adapters.heads.MaskedLM.for_encoder
+    head = for_encoder(encoder, activation="relu", seed=2)
+    expected = dataclasses.replace(
+        for_encoder(encoder), activation="relu", seed=2
+    )
+    assert head == expected != for_encoder(encoder)
+    for name in ("vocabulary_size", "embedding_width"):
+        with pytest.raises(UserError, match=f"^`{name}` .* Received: .*=5"):
+            for_encoder(encoder, **{name: 5})
 
 
 def test_loss_and_metrics_are_over_hidden_tokens():

@@ -12,6 +12,7 @@ from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.common.types import Tensor
 from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.examples import Examples
@@ -103,17 +104,26 @@ class MaskedLM(Head):
 
         Args:
             encoder: `Encoder`; see `load_encoder`.
-            **options: Attributes that do not depend on the encoder.
+            **options: Attributes of the head, except `vocabulary_size` and
+                `embedding_width`, which are the encoder's. `activation` and
+                `layer_norm_epsilon` default to the encoder's.
+
+        Raises:
+            UserError: If `options` contains one of the two sizes.
         """
+        for name in ("vocabulary_size", "embedding_width"):
+            if name in options:
+                raise UserError(
+                    f"`{name}` of a masked_lm head is the encoder's and cannot "
+                    f"be set. Received: {name}={shown(options[name])}"
+                )
         table = encoder.backbone.token_embedding
         own = encoder.architecture.masked_lm_activation
-        return cls(
-            table.input_dim,
-            table.output_dim,
-            activation=own or encoder.activation,
-            layer_norm_epsilon=encoder.layer_norm_epsilon,
-            **options,
-        )
+        defaults = {
+            "activation": own or encoder.activation,
+            "layer_norm_epsilon": encoder.layer_norm_epsilon,
+        }
+        return cls(table.input_dim, table.output_dim, **(defaults | options))
 
     def make_layer(self) -> MaskedLMLayer:
         """Creates the `MaskedLMLayer`."""

@@ -309,13 +309,21 @@ def test_another_method_cannot_go_on(tmp_path, capsys):
     assert "same method and settings" in capsys.readouterr().err
 
 
-def test_masking_is_set_in_a_task_of_masked_tokens():
+@pytest.mark.parametrize("steps", [0, 10])
+def test_head_settings_of_a_task_of_masked_tokens(steps):
     config = types.SimpleNamespace(
         data=data_settings.DataConfig(),
-        pretrain=settings.PretrainConfig(),
+        pretrain=settings.PretrainConfig(steps=steps),
         seed=3,
         head={"mask_share": 0.4, "reads": "pooled_output"},
     )
     task = tasks.Task("texts", ("text",), head="masked_lm")
     found = new_model.head_settings(config, task)
-    assert found == {"mask_share": 0.4, "whole_words": False, "seed": 3}
+    # In pretraining, `reads` is for the task that follows. Else it is refused.
+    others = {} if steps else {"reads": "pooled_output"}
+    assert found == {
+        "mask_share": 0.4,
+        "whole_words": False,
+        "seed": 3,
+        **others,
+    }

@@ -73,7 +73,7 @@ def head_settings(config: Config, task: Task) -> dict[Any, Any]:
     # Values in `config.head` override the values above.
     own = {key: value for key, value in known.items() if key in names}
     given = config.head or {}
-    if task.kind.is_pretraining:
+    if task.kind.is_pretraining and config.pretrain.steps:
         # `config.head` is for the head of the task that follows. The settings
         # of a task of masked tokens have names that no other head has.
         masking = ("mask_share", "whole_words")

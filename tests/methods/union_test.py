@@ -1,11 +1,19 @@
 """Tests unions whose parts do not fit together."""
 
+import dataclasses
+
 import pytest
 
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
 
 SHAPE = methods.EncoderShape(num_blocks=1, width=4, ffn_width=8)
+
+
+@dataclasses.dataclass(frozen=True)
+class _NoSlots(methods.Method):
+    def make_slots(self, shape):
+        return []
 
 
 @pytest.mark.parametrize(
@@ -17,6 +25,7 @@ SHAPE = methods.EncoderShape(num_blocks=1, width=4, ffn_width=8)
             methods.BottleneckForms(pretrained_norm="none", units=2),
             "^Two parts .* slots of the same name, `block_0_after_ffn`",
         ),
+        (_NoSlots(), r"^`make_slots` of _NoSlots .* 1 blocks. Received: \[\]"),
     ],
 )
 def test_parts_in_each_other_s_way_are_refused(part, message):

@@ -282,6 +282,10 @@ def _with_a_mask_of(encoder, shape):
             lambda e: _model(encoder=e)(tiny.batch(e, tokens=33)),
             "have 33 tokens, padding included, .* has positions for 32",
         ),
+        (
+            lambda e: adapt(e, methods.PromptTuning(32, form="peft")),
+            "has 32 positions, .* takes 32 of them, so that none is left",
+        ),
         (lambda e: load_bank("runs/one", e), "a list .* one, 'runs/one'. Put"),
         (lambda e: load_bank(_model(encoder=e), e), "one, 'adapter_model"),
         (

@@ -80,9 +80,9 @@ class Union(Method):
 
         Raises:
             UserError: If two slots have the same place in a block, or the same
-                name.
+                name, or if a part has no dict for each block.
         """
-        of_parts = [part.make_slots(shape) for part in self.parts]
+        of_parts = [_slots_of(part, shape) for part in self.parts]
         joined = [
             _joined(*(slots[block] for slots in of_parts))
             for block in range(shape.num_blocks)
@@ -140,6 +140,17 @@ class Union(Method):
     def _of_all(self, name: str, argument: Any) -> list[Any]:
         found = (getattr(part, name)(argument) for part in self.parts)
         return list(itertools.chain(*found))
+
+
+def _slots_of(part: Method, shape: EncoderShape) -> list[dict[str, Slot]]:
+    slots = part.make_slots(shape)
+    if not isinstance(slots, list | tuple) or len(slots) != shape.num_blocks:
+        raise UserError(
+            f"`make_slots` of {type(part).__name__} must return a list with a "
+            f"dict of slots for each of the {shape.num_blocks} blocks. "
+            f"Received: {shown(slots)}"
+        )
+    return slots
 
 
 def _joined(*found: dict[str, Slot]) -> dict[str, Slot]:

@@ -118,6 +118,7 @@ class AdaptedEncoder(Float32Layer):
         self.slots = slots
         self.embedding_slots = embedding_slots
         self.position_offset = position_offset
+        encoder_checks.check_positions(self)
         self.epsilon = encoder.layer_norm_epsilon
         self.hidden_dropout = encoder.hidden_dropout if use_dropout else 0
         norms = iter(norms or ())

@@ -45,6 +45,19 @@ def check_slots(
         check_known("position at the embeddings", place, EMBEDDING_PLACES)
 
 
+def check_positions(encoder: AdaptedEncoder) -> None:
+    """Raises a `UserError` if vectors before a text leave it no positions."""
+    longest = encoder.max_tokens
+    if longest is not None and longest < 1:
+        positions = encoder.backbone.max_sequence_length
+        raise UserError(
+            f"The encoder has {positions} positions, and the prefix or prompt "
+            f"before the text takes {positions - longest} of them, so that "
+            "none is left for the text. Use a shorter prefix or prompt, or the "
+            "form 'adapterhub', which takes no positions."
+        )
+
+
 def check_inputs(encoder: AdaptedEncoder, inputs: Any) -> None:
     """Raises a `UserError` unless `inputs` are valid inputs of an encoder.
 

@@ -37,10 +37,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if path in ("", "/"):
             self._send(200, b"here")
         elif tree:
-            files = self.server.repositories[tree[1]].items()
             found = [
                 {"type": "file", "path": name, "size": len(content), "oid": "0"}
-                for name, content in files
+                for name, content in self._files(tree[1]).items()
             ]
             self._send(200, found)
         elif info:
@@ -52,17 +51,21 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     do_HEAD = do_GET  # noqa: N815
 
+    def _files(self, repository):
+        # The Hub adds this file when it makes a repository.
+        return {".gitattributes": b"", **self.server.repositories[repository]}
+
     def _info(self, repository, revision):
-        files = self.server.repositories.get(repository)
-        if files is None or revision not in (None, "main", "v1", COMMIT):
+        is_there = repository in self.server.repositories
+        if not is_there or revision not in (None, "main", "v1", COMMIT):
             self._send(404, {"error": "no such"}, X_Error_Code="RepoNotFound")
             return
-        siblings = [{"rfilename": name} for name in files]
+        siblings = [{"rfilename": name} for name in self._files(repository)]
         facts = {"id": repository, "sha": COMMIT, "siblings": siblings}
         self._send(200, {**facts, "private": False, "tags": []})
 
     def _file(self, repository, revision, name):
-        content = self.server.repositories[repository][name]
+        content = self._files(repository)[name]
         etag = f'"{hashlib.sha1(content).hexdigest()}"'
         self._send(200, content, ETag=etag, X_Repo_Commit=COMMIT)
 

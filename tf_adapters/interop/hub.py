@@ -62,7 +62,11 @@ def find_cached(address: str) -> Path | None:
     try:
         return Path(
             huggingface_hub.snapshot_download(
-                repository, revision=revision, local_files_only=True
+                repository,
+                revision=revision,
+                # Files that `pull` leaves out need not be here.
+                allow_patterns=_FILES,
+                local_files_only=True,
             )
         )
     except (

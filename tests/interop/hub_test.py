@@ -1,0 +1,33 @@
+"""Tests the requests to the Hugging Face Hub, in this process."""
+
+from huggingface_hub import constants
+import pytest
+
+from tests.interop import folders
+from tests.interop import hub_double
+from tf_adapters.interop import hub
+
+LORA = folders.FIXTURES / "peft" / "bert_lora"
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """Serves a Hub that has the repository `me/lora`."""
+    files = {path.name: path.read_bytes() for path in LORA.iterdir()}
+    with hub_double.serve({"me/lora": files}) as server:
+        url = f"{server.address}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+        for name, value in {
+            "ENDPOINT": server.address,
+            "HUGGINGFACE_CO_URL_TEMPLATE": url,
+            "HF_HUB_CACHE": str(tmp_path / "hub"),
+        }.items():
+            monkeypatch.setattr(constants, name, value)
+        monkeypatch.setenv("HF_ENDPOINT", server.address)
+        monkeypatch.setenv("HF_TOKEN", "hf_token")
+        yield server
+
+
+def test_a_pulled_adapter_is_found_in_the_cache(server):
+    assert hub.find_cached("hf://me/lora") is None
+    pulled = hub.pull("hf://me/lora")
+    assert hub.find_cached("hf://me/lora") == pulled

@@ -32,7 +32,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         path = parse.unquote(parse.urlsplit(self.path).path)
         self.server.asked.append(path)
         info = re.fullmatch(r"/api/models/(\w+/\w+)(?:/revision/(\S+))?", path)
-        tree = re.fullmatch(rf"/api/models/(\w+/\w+)/tree/{COMMIT}", path)
+        tree = re.fullmatch(r"/api/models/(\w+/\w+)/tree/\S+", path)
         file = re.fullmatch(r"/(\w+/\w+)/resolve/([^/]+)/(.+)", path)
         if path in ("", "/"):
             self._send(200, b"here")
@@ -104,6 +104,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 value = entry["value"]
                 content = base64.b64decode(value["content"])
                 self.server.repositories[repository][value["path"]] = content
+            elif entry["key"] == "deletedFile":
+                del self.server.repositories[repository][entry["value"]["path"]]
         url = f"http://{self.headers['Host']}/{repository}/commit/{COMMIT}"
         self._send(200, {"commitUrl": url, "commitOid": COMMIT})
 

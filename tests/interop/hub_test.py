@@ -31,3 +31,12 @@ def test_a_pulled_adapter_is_found_in_the_cache(server):
     assert hub.find_cached("hf://me/lora") is None
     pulled = hub.pull("hf://me/lora")
     assert hub.find_cached("hf://me/lora") == pulled
+
+
+def test_a_push_replaces_the_files_of_an_earlier_adapter(server):
+    files = server.repositories["me/lora"]
+    rest = ("README.md", "notes.txt", "other/adapter_config.json")
+    for name in ("adapter_setup.json", "head_config.json", *rest):
+        files[name] = b"old"
+    hub.push(LORA, "hf://me/lora")
+    assert sorted(files) == sorted([*(p.name for p in LORA.iterdir()), *rest])

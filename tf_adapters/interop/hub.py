@@ -1,7 +1,9 @@
 """Downloads adapter folders from the Hugging Face Hub and uploads them."""
 
+from collections.abc import Iterable
 import os
 from pathlib import Path
+from pathlib import PurePosixPath
 
 from tf_adapters.common import network
 from tf_adapters.common.errors import AdapterError
@@ -82,7 +84,8 @@ def push(
     """Uploads an adapter folder, and creates its repository if needed.
 
     Only the files of the adapter are uploaded, with this machine's paths
-    replaced; see `public_folder`.
+    replaced; see `public_folder`. They replace the files of an earlier adapter
+    in the same repository.
 
     Args:
         folder: Path of an adapter folder of any format.
@@ -117,18 +120,46 @@ def push(
     try:
         api = huggingface_hub.HfApi()
         api.create_repo(repository, private=private, exist_ok=True)
+        there = api.list_repo_files(repository, revision=revision)
+        old = _old_files(there, files)
         commit = api.create_commit(
             repo_id=repository,
             operations=[
                 huggingface_hub.CommitOperationAdd(name, content)
                 for name, content in files.items()
-            ],
+            ]
+            + [huggingface_hub.CommitOperationDelete(name) for name in old],
             revision=revision,
             commit_message="Adapter of tf_adapters",
         )
     except Exception as error:
         raise _refusal(address, True, error) from error
     return commit.commit_url
+
+
+def _old_files(there: Iterable[str], new: Iterable[str]) -> list[str]:
+    """Returns the files of an earlier adapter that a push has to remove.
+
+    Readers would prefer some of them to the new files: a setup to a single
+    adapter, safetensors to `.bin`.
+
+    Args:
+        there: Paths of the files in the repository.
+        new: Paths of the files to upload.
+    """
+    # Imports Keras, as in `push`.
+    from tf_adapters.interop import public_folder
+
+    new = set(new)
+    folders = {PurePosixPath(name).parent for name in new}
+    names = public_folder.FILES - {public_folder.CARD}
+    return [
+        name
+        for name in there
+        if name not in new
+        and PurePosixPath(name).name in names
+        and PurePosixPath(name).parent in folders
+    ]
 
 
 def _refusal(address: str, online: bool, error: Exception) -> AdapterError:

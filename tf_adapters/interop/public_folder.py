@@ -20,11 +20,11 @@ from tf_adapters.interop import public_names
 from tf_adapters.interop.formats import SETUP_FILE
 from tf_adapters.interop.formats import read_json
 
-_CARD = "README.md"
+CARD = "README.md"
 # The files of an adapter. Other files next to them, such as a trainer's
 # arguments, are not uploaded.
-_FILES = {
-    _CARD,
+FILES = {
+    CARD,
     SETUP_FILE,
     adapter_folder.CONFIG_FILE,
     adapter_folder.WEIGHTS_FILE,
@@ -65,7 +65,7 @@ def public_files(folder: str | os.PathLike[str]) -> dict[str, Path | bytes]:
     paths = {
         path.relative_to(folder).as_posix(): path
         for path in sorted(folder.rglob("*"))
-        if path.name in _FILES and path.is_file()
+        if path.name in FILES and path.is_file()
     }
     for path in paths.values():
         _check_is_within(path, folder)
@@ -74,7 +74,7 @@ def public_files(folder: str | os.PathLike[str]) -> dict[str, Path | bytes]:
         for name, path in paths.items()
     }
     for name, path in paths.items():
-        if path.name == _CARD:
+        if path.name == CARD:
             found[name] = _public_card(path, replaced)
     return found
 

@@ -62,7 +62,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return
         siblings = [{"rfilename": name} for name in self._files(repository)]
         facts = {"id": repository, "sha": COMMIT, "siblings": siblings}
-        self._send(200, {**facts, "private": False, "tags": []})
+        is_private = self.server.visibility.get(repository) == "private"
+        self._send(200, {**facts, "private": is_private, "tags": []})
 
     def _file(self, repository, revision, name):
         content = self._files(repository)[name]
@@ -75,9 +76,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._send(401, {"error": "Invalid credentials"})
             return
         if self.path == "/api/repos/create":
-            name = json.loads(body)
-            name = f"{name.get('organization', 'me')}/{name['name']}"
-            self.server.repositories.setdefault(name, {})
+            wanted = json.loads(body)
+            name = f"{wanted.get('organization', 'me')}/{wanted['name']}"
+            if name not in self.server.repositories:
+                self.server.repositories[name] = {}
+                self.server.visibility[name] = wanted.get("visibility")
             url = f"http://{self.headers['Host']}/{name}"
             self._send(200, {"url": url, "name": name})
         elif self.path == "/api/validate-yaml":
@@ -118,10 +121,12 @@ def serve(repositories):
         repositories: Dict from `owner/name` to a dict from path to bytes.
 
     Yields:
-        The server: `address` and the paths it was `asked` for.
+        The server: `address`, the paths it was `asked` for, and the wanted
+        `visibility` of each new repository.
     """
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.repositories, server.asked = repositories, []
+    server.visibility = {}
     server.address = f"http://127.0.0.1:{server.server_port}"
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:

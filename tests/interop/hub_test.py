@@ -5,6 +5,7 @@ import pytest
 
 from tests.interop import folders
 from tests.interop import hub_double
+from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import hub
 
 LORA = folders.FIXTURES / "peft" / "bert_lora"
@@ -40,3 +41,16 @@ def test_a_push_replaces_the_files_of_an_earlier_adapter(server):
         files[name] = b"old"
     hub.push(LORA, "hf://me/lora")
     assert sorted(files) == sorted([*(p.name for p in LORA.iterdir()), *rest])
+
+
+def test_a_new_repository_is_private_or_as_its_owner_wants(server):
+    hub.push(LORA, "hf://me/hidden", private=True)
+    hub.push(LORA, "hf://me/usual")
+    assert server.visibility == {"me/hidden": "private", "me/usual": None}
+
+
+def test_a_private_push_to_a_public_repository_uploads_nothing(server):
+    server.repositories["me/lora"] = {}
+    with pytest.raises(AdapterError, match="is public. Nothing was uploaded"):
+        hub.push(LORA, "hf://me/lora", private=True)
+    assert server.repositories["me/lora"] == {}

@@ -51,6 +51,6 @@ COMMAND = Command(
     groups={"Output": ("private", "verbose")},
     run=run_push,
     own_flags=(
-        Flag("private", "Make a private repository.", False, "boolean"),
+        Flag("private", "Require a private repository.", False, "boolean"),
     ),
 )

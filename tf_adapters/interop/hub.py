@@ -90,17 +90,18 @@ def push(
     Args:
         folder: Path of an adapter folder of any format.
         address: `hf://owner/name`, or `hf://owner/name@branch`.
-        private: Whether a new repository is private. Defaults to `False`.
+        private: Whether the repository has to be private. With `False`
+            (default), a new one is as its owner's settings say, which is
+            usually public.
 
     Returns:
         The URL of the commit.
 
     Raises:
-        AdapterError: If the folder has no adapter, nobody is logged in, or
-            the Hub does not answer.
+        AdapterError: If the folder has no adapter, nobody is logged in, the
+            Hub does not answer, or `private` is set and the repository is
+            public.
     """
-    import huggingface_hub
-
     # Imports Keras, which those who only download do not need.
     from tf_adapters.interop import public_folder
 
@@ -118,22 +119,54 @@ def push(
             "again with a network."
         )
     try:
-        api = huggingface_hub.HfApi()
-        api.create_repo(repository, private=private, exist_ok=True)
-        there = api.list_repo_files(repository, revision=revision)
-        old = _old_files(there, files)
-        commit = api.create_commit(
-            repo_id=repository,
-            operations=[
-                huggingface_hub.CommitOperationAdd(name, content)
-                for name, content in files.items()
-            ]
-            + [huggingface_hub.CommitOperationDelete(name) for name in old],
-            revision=revision,
-            commit_message="Adapter of tf_adapters",
-        )
+        return _upload(repository, revision, files, private)
+    except AdapterError:
+        raise
     except Exception as error:
         raise _refusal(address, True, error) from error
+
+
+def _upload(
+    repository: str,
+    revision: str | None,
+    files: dict[str, Path | bytes],
+    private: bool,
+) -> str:
+    """Uploads files in one commit, and returns its URL.
+
+    Args:
+        repository: `owner/name`. It is created if it does not exist.
+        revision: Branch, or `None` for the main one.
+        files: Dict from path in the repository to local path or content.
+        private: See `push`.
+
+    Raises:
+        AdapterError: If `private` is set and the repository is public.
+    """
+    import huggingface_hub
+
+    api = huggingface_hub.HfApi()
+    # With `None` instead of `False`, an organization's own default is used.
+    api.create_repo(repository, private=private or None, exist_ok=True)
+    if private and not api.repo_info(repository).private:
+        raise AdapterError(
+            f"{repository} is public. Nothing was uploaded. Make it private on "
+            "the Hub, or leave out --private."
+        )
+    there = api.list_repo_files(repository, revision=revision)
+    operations = [
+        huggingface_hub.CommitOperationAdd(name, content)
+        for name, content in files.items()
+    ] + [
+        huggingface_hub.CommitOperationDelete(name)
+        for name in _old_files(there, files)
+    ]
+    commit = api.create_commit(
+        repository,
+        operations,
+        revision=revision,
+        commit_message="Adapter of tf_adapters",
+    )
     return commit.commit_url
 
 

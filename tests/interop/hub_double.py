@@ -32,11 +32,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         path = parse.unquote(parse.urlsplit(self.path).path)
         self.server.asked.append(path)
         info = re.fullmatch(r"/api/models/(\w+/\w+)(?:/revision/(\S+))?", path)
-        tree = re.fullmatch(r"/api/models/(\w+/\w+)/tree/\S+", path)
+        tree = re.fullmatch(r"/api/models/(\w+/\w+)/tree/(\S+)", path)
         file = re.fullmatch(r"/(\w+/\w+)/resolve/([^/]+)/(.+)", path)
         if path in ("", "/"):
             self._send(200, b"here")
-        elif tree:
+        elif tree and tree[2] in {*self.server.branches, COMMIT}:
             found = [
                 {"type": "file", "path": name, "size": len(content), "oid": "0"}
                 for name, content in self._files(tree[1]).items()
@@ -56,8 +56,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return {".gitattributes": b"", **self.server.repositories[repository]}
 
     def _info(self, repository, revision):
+        revisions = {None, COMMIT, *self.server.branches}
         is_there = repository in self.server.repositories
-        if not is_there or revision not in (None, "main", "v1", COMMIT):
+        if not is_there or revision not in revisions:
             self._send(404, {"error": "no such"}, X_Error_Code="RepoNotFound")
             return
         siblings = [{"rfilename": name} for name in self._files(repository)]
@@ -85,6 +86,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._send(200, {"url": url, "name": name})
         elif self.path == "/api/validate-yaml":
             self._send(200, {"errors": [], "warnings": []})
+        elif "/branch/" in self.path:
+            branch = parse.unquote(self.path.rpartition("/")[2])
+            is_new = branch not in self.server.branches
+            self.server.branches.add(branch)
+            self._send(200 if is_new else 409, {})
         elif "/preupload/" in self.path:
             files = json.loads(body)["files"]
             found = [
@@ -121,12 +127,13 @@ def serve(repositories):
         repositories: Dict from `owner/name` to a dict from path to bytes.
 
     Yields:
-        The server: `address`, the paths it was `asked` for, and the wanted
-        `visibility` of each new repository.
+        The server: `address`, the paths it was `asked` for, the wanted
+        `visibility` of each new repository, and the names of `branches`. All
+        have the same files.
     """
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.repositories, server.asked = repositories, []
-    server.visibility = {}
+    server.visibility, server.branches = {}, {"main", "v1"}
     server.address = f"http://127.0.0.1:{server.server_port}"
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:

@@ -54,3 +54,16 @@ def test_a_private_push_to_a_public_repository_uploads_nothing(server):
     with pytest.raises(AdapterError, match="is public. Nothing was uploaded"):
         hub.push(LORA, "hf://me/lora", private=True)
     assert server.repositories["me/lora"] == {}
+
+
+def test_a_push_makes_its_branch(server):
+    hub.push(LORA, "hf://me/lora@of/mine")
+    hub.push(LORA, "hf://me/lora@of/mine")
+    assert server.branches == {"main", "v1", "of/mine"}
+
+
+@pytest.mark.parametrize("revision", ["refs/pr/1", hub_double.COMMIT])
+def test_a_push_makes_no_branch_of_that_name(revision, server):
+    server.branches.add("refs/pr/1")
+    hub.push(LORA, f"hf://me/lora@{revision}")
+    assert server.branches == {"main", "v1", "refs/pr/1"}

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 import os
 from pathlib import Path
 from pathlib import PurePosixPath
+import re
 
 from tf_adapters.common import network
 from tf_adapters.common.errors import AdapterError
@@ -81,7 +82,7 @@ def find_cached(address: str) -> Path | None:
 def push(
     folder: str | os.PathLike[str], address: str, private: bool = False
 ) -> str:
-    """Uploads an adapter folder, and creates its repository if needed.
+    """Uploads an adapter folder; creates its repository and branch if needed.
 
     Only the files of the adapter are uploaded, with this machine's paths
     replaced; see `public_folder`. They replace the files of an earlier adapter
@@ -153,6 +154,8 @@ def _upload(
             f"{repository} is public. Nothing was uploaded. Make it private on "
             "the Hub, or leave out --private."
         )
+    if revision and not re.fullmatch("refs/.*|[0-9a-f]{40}", revision):
+        api.create_branch(repository, branch=revision, exist_ok=True)
     there = api.list_repo_files(repository, revision=revision)
     operations = [
         huggingface_hub.CommitOperationAdd(name, content)

@@ -159,11 +159,17 @@ def test_a_folder_of_another_library_is_pushed_without_its_places(tmp_path):
     assert found["prompt_tuning_init_text"] == "/classify"
 
 
-def test_a_set_up_is_pushed_with_its_adapters():
-    folder = folders.FIXTURES / "adapterhub" / "bert_fusion"
+@pytest.mark.parametrize(
+    "case", ["adapterhub/bert_fusion", "adapterhub/bert_pfeiffer"]
+)
+def test_a_set_up_is_pushed_with_its_adapters_only(case, tmp_path):
+    original = folders.FIXTURES / case
+    folder = shutil.copytree(original, tmp_path / "adapter")
+    for name in ("checkpoint-500", "secret_client", "rte,secret_client"):
+        shutil.copytree(PFEIFFER, folder / name)
     assert _content(folder) == {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*.*")
+        path.relative_to(original).as_posix(): path.read_bytes()
+        for path in original.rglob("*.*")
         if path.is_file()
     }
 

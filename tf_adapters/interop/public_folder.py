@@ -64,7 +64,8 @@ def public_files(folder: str | os.PathLike[str]) -> dict[str, Path | bytes]:
     folder, replaced = Path(folder), {}
     paths = {
         path.relative_to(folder).as_posix(): path
-        for path in sorted(folder.rglob("*"))
+        for own in [folder, *_folders_within(folder)]
+        for path in sorted(own.iterdir())
         if path.name in FILES and path.is_file()
     }
     for path in paths.values():
@@ -77,6 +78,39 @@ def public_files(folder: str | os.PathLike[str]) -> dict[str, Path | bytes]:
         if path.name == CARD:
             found[name] = _public_card(path, replaced)
     return found
+
+
+def _folders_within(folder: Path) -> list[Path]:
+    """Returns the subfolders with the adapters, fusions and heads of a setup.
+
+    Other subfolders, such as a trainer's checkpoints, can have adapters that
+    nobody asked to upload.
+
+    Args:
+        folder: Path of an adapter folder. If it is not a setup, the list is
+            empty.
+    """
+    path = folder / SETUP_FILE
+    if not path.is_file():
+        return []
+    setup = read_json(path)
+    names = _names([setup.get("adapter_setup"), setup.get("head_setup")])
+    # A fusion's folder has the names of its members, separated by commas.
+    return [
+        one
+        for one in sorted(folder.iterdir())
+        if one.is_dir() and names.issuperset(one.name.split(","))
+    ]
+
+
+def _names(value: Any) -> set[str]:
+    """Returns the names in a part of a setup, recursively."""
+    if isinstance(value, str):
+        return {value}
+    if isinstance(value, dict):
+        value = [one for key, one in value.items() if key != "type"]
+    inner = value if isinstance(value, list) else []
+    return {name for one in inner for name in _names(one)}
 
 
 def _check_is_within(path: Path, folder: Path) -> None:

@@ -1,6 +1,7 @@
 """LoRAs of ModernBERT's `Wqkv`, which is three projections of ours."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -44,6 +45,19 @@ def test_own_adapters_answer_alike_after_a_way_out_and_in(
         model(features)["sequence_output"],
         atol=1e-5,
     )
+
+
+def test_left_out_blocks_are_named_in_an_expression(tmp_path):
+    # PEFT finds no number of a block in `layers.0.attn.Wqkv`.
+    method = methods.LoRA(2, projections=("key", "ffn_down"), leave_out=(1,))
+    model = tf_adapters.adapt(folders.encoder(CASE), method)
+    tf_adapters.save_adapter(model, tmp_path / "peft", format="peft")
+    config = json.loads((tmp_path / "peft/adapter_config.json").read_text())
+    assert config["layers_to_transform"] is None
+    ends = ("attn.Wqkv", "attn.Wo", "mlp.Wo")
+    names = [f"layers.{block}.{end}" for block in (0, 1) for end in ends]
+    found = [n for n in names if re.fullmatch(config["target_modules"], n)]
+    assert found == ["layers.0.attn.Wqkv", "layers.0.mlp.Wo"]
 
 
 @pytest.mark.parametrize(

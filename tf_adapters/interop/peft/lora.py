@@ -230,11 +230,13 @@ def _target_modules(
     `output.dense` also matches `attention.output.dense`. If only the former is
     meant, a regular expression is needed. The expression also contains the
     blocks, because PEFT does not accept both an expression and a list of
-    blocks.
+    blocks. PEFT also ignores a list of blocks for names that begin with the
+    blocks, such as ModernBERT's `layers.0.attn.Wqkv`.
     """
     modules = [architecture.peft_module(p) for p in method.projections]
     both = ("attention.output.dense", "output.dense")
-    if both[1] in modules and both[0] not in modules:
+    is_first = "." not in architecture.blocks and bool(method.leave_out)
+    if is_first or (both[1] in modules and both[0] not in modules):
         modules = [architecture.projections[p] for p in method.projections]
         ends = "|".join(re.escape(module) for module in modules)
         numbers = "|".join(map(str, blocks)) if method.leave_out else r"\d+"

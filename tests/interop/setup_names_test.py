@@ -91,3 +91,27 @@ def test_a_tree_of_another_form_is_refused(children, setup):
     path = setup / "adapter_setup.json"
     folders.edit(path, "adapter_setup.children", children)
     assert "fusion" in _refusal(setup)
+
+
+@pytest.mark.parametrize("heads", [True, ["rte"], "rte"])
+def test_the_head_of_a_setup_is_read(heads, setup):
+    if heads is True:
+        for name in ("head_config.json", "model_head.safetensors"):
+            (setup / "rte" / name).rename(setup / name)
+    folders.edit(setup / "adapter_setup.json", "head_setup", heads)
+    model = tf_adapters.load_adapter(setup, folders.encoder(CASE))
+    assert model.head is not None
+
+
+@pytest.mark.parametrize(
+    "heads", [["rte", "rte2"], {"type": "BatchSplit", "children": []}]
+)
+def test_several_heads_of_a_setup_are_refused(heads, setup):
+    folders.edit(setup / "adapter_setup.json", "head_setup", heads)
+    refusal = _refusal(setup)
+    assert "has several heads: " in refusal
+    assert "with_head=False" in refusal
+    encoder = folders.encoder(CASE)
+    assert (
+        tf_adapters.load_adapter(setup, encoder, with_head=False).head is None
+    )

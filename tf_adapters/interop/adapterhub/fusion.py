@@ -227,9 +227,19 @@ def _head_of_setup(
     architecture: Architecture,
 ) -> tuple[dict[str, Any] | None, dict[str, np.ndarray]]:
     name = setup.get("head_setup")
-    if not isinstance(name, str):
+    if name in (None, False, []):
         return None, {}
-    of_head = adapterhub_checks.folder_within(folder, name, "head")
+    if isinstance(name, list) and len(name) == 1:
+        name = name[0]
+    if isinstance(name, list | dict):
+        raise AdapterError(
+            f"{folder / SETUP_FILE} has several heads: {cut(name)}. A model of "
+            "tf_adapters has one. Load it without a head: with_head=False."
+        )
+    # `True` stands for the only head of a plain Hugging Face model.
+    of_head = folder
+    if name is not True:
+        of_head = adapterhub_checks.folder_within(folder, name, "head")
     if not (of_head / adapterhub_folder.HEAD_FILE).exists():
         raise AdapterError(
             f"{folder / SETUP_FILE} names the head `{cut(name)}`, and "

@@ -244,6 +244,12 @@ REFUSALS = {
         "adapterhub",
         "layer_norm_epsilon=1e-12",
     ),
+    "several labels": (
+        methods.LoRA(),
+        heads.MultiLabel(CLASSES, reads="pooled_output"),
+        "peft",
+        "several labels: use --format=adapterhub",
+    ),
     "an unknown format": (methods.LoRA(), None, "onnx", "adapterhub, peft"),
 }
 

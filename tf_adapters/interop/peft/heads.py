@@ -94,6 +94,11 @@ def write_head(
     if config is None:
         return "FEATURE_EXTRACTION", [], None
     check_head(architecture)
+    if config["name"] == "multilabel":
+        raise AdapterError(
+            "PEFT's folder does not say that texts can have several labels: "
+            "use --format=adapterhub, or --with_head=false."
+        )
     ours = heads.form_of(config)
     if ours.kind not in _KINDS:
         raise AdapterError(

@@ -68,6 +68,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _file(self, repository, revision, name):
         content = self._files(repository)[name]
+        if name in self.server.broken and self.command == "GET":
+            self.close_connection = True
+            return
         etag = f'"{hashlib.sha1(content).hexdigest()}"'
         self._send(200, content, ETag=etag, X_Repo_Commit=COMMIT)
 
@@ -128,12 +131,14 @@ def serve(repositories):
 
     Yields:
         The server: `address`, the paths it was `asked` for, the wanted
-        `visibility` of each new repository, and the names of `branches`. All
-        have the same files.
+        `visibility` of each new repository, the names of `branches`, which
+        all have the same files, and those of `broken` files, whose download
+        ends early.
     """
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.repositories, server.asked = repositories, []
     server.visibility, server.branches = {}, {"main", "v1"}
+    server.broken = set()
     server.address = f"http://127.0.0.1:{server.server_port}"
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:

@@ -5,6 +5,7 @@ import pytest
 
 from tests.interop import folders
 from tests.interop import hub_double
+from tf_adapters.cli import pull
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import hub
 
@@ -32,6 +33,22 @@ def test_a_pulled_adapter_is_found_in_the_cache(server):
     assert hub.find_cached("hf://me/lora") is None
     pulled = hub.pull("hf://me/lora")
     assert hub.find_cached("hf://me/lora") == pulled
+
+
+def test_a_broken_download_can_be_repeated(server, tmp_path, monkeypatch):
+    arguments = ["hf://me/lora", str(tmp_path / "here")]
+    server.broken = {"adapter_model.safetensors"}
+    monkeypatch.setattr("time.sleep", lambda _: None)  # Between trials.
+    with pytest.raises(hub.HubError, match="failed: .* Try again"):
+        pull.run_pull(None, {}, arguments)
+    server.broken = set()
+    pull.run_pull(None, {}, arguments)
+    # Without a network, the copy in the cache is used.
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    pull.run_pull(None, {}, [arguments[0], str(tmp_path / "there")])
+    for name in ("here", "there"):
+        found = {p.name: p.read_bytes() for p in (tmp_path / name).iterdir()}
+        assert found == server.repositories["me/lora"]
 
 
 def test_a_push_replaces_the_files_of_an_earlier_adapter(server):

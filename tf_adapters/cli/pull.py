@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+import shutil
 from typing import Any
 
 from tf_adapters.cli.command import Command
@@ -37,7 +38,9 @@ def run_pull(
             f"{folder} already exists. Give a new or empty folder, so that the "
             "files of two adapters are not mixed."
         )
-    print(hub.pull(address, folder))
+    # The cache keeps what a broken download has, and is there offline.
+    shutil.copytree(hub.pull(address), folder, dirs_exist_ok=True)
+    print(folder.resolve())
 
 
 COMMAND = Command(

@@ -18,14 +18,13 @@ class HubError(AdapterError):
     """An adapter that cannot be downloaded now, but perhaps later."""
 
 
-def pull(address: str, folder: str | Path | None = None) -> Path:
-    """Downloads an adapter from the Hub and returns its local folder.
+def pull(address: str) -> Path:
+    """Downloads an adapter from the Hub and returns its folder in the cache.
 
     Without a network, the cached copy is used.
 
     Args:
         address: `hf://owner/name`, or `hf://owner/name@revision`.
-        folder: Folder to download to. Defaults to the Hub's own cache.
 
     Raises:
         AdapterError: If the adapter is not cached and cannot be downloaded.
@@ -42,7 +41,6 @@ def pull(address: str, folder: str | Path | None = None) -> Path:
                 repository,
                 revision=revision,
                 allow_patterns=_FILES,
-                local_dir=folder,
                 local_files_only=not online,
             )
         )
@@ -214,8 +212,11 @@ def _refusal(address: str, online: bool, error: Exception) -> AdapterError:
     # Imported here, as in `pull`.
     import huggingface_hub
 
-    is_final = status in (403, 404) or isinstance(
-        error, huggingface_hub.errors.HFValidationError
-    )
-    kind = AdapterError if is_final else HubError
+    is_invalid = isinstance(error, huggingface_hub.errors.HFValidationError)
+    if not status and not is_invalid:
+        return HubError(
+            f"{cut(address)}: the transfer between {host} and this machine "
+            f"failed: {cut(error)}. Try again."
+        )
+    kind = AdapterError if is_invalid or status in (403, 404) else HubError
     return kind(f"{host} refused {cut(address)}: {cut(error)}")

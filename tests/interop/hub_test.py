@@ -51,6 +51,13 @@ def test_a_broken_download_can_be_repeated(server, tmp_path, monkeypatch):
         assert found == server.repositories["me/lora"]
 
 
+def test_a_repository_without_an_adapter_is_not_downloaded(server):
+    server.repositories["me/model"] = {"model.safetensors": b"large"}
+    with pytest.raises(AdapterError, match="There is no adapter at hf://me/mo"):
+        hub.pull("hf://me/model")
+    assert not any("model.safetensors" in path for path in server.asked)
+
+
 def test_a_push_replaces_the_files_of_an_earlier_adapter(server):
     files = server.repositories["me/lora"]
     rest = ("README.md", "notes.txt", "other/adapter_config.json")

@@ -1,6 +1,7 @@
 """Downloads adapter folders from the Hugging Face Hub and uploads them."""
 
 from collections.abc import Iterable
+import functools
 import os
 from pathlib import Path
 from pathlib import PurePosixPath
@@ -27,26 +28,33 @@ def pull(address: str) -> Path:
         address: `hf://owner/name`, or `hf://owner/name@revision`.
 
     Raises:
-        AdapterError: If the adapter is not cached and cannot be downloaded.
-            It is a `HubError` if this may change.
+        AdapterError: If the repository has no adapter, or it is not cached and
+            cannot be downloaded. It is a `HubError` if this may change.
     """
     # Imported here: only addresses need it, and the import takes a second.
     import huggingface_hub
 
     repository, revision = parse_address(address)
     online = network.answers(network.huggingface())
+    download = functools.partial(
+        huggingface_hub.snapshot_download,
+        repository,
+        local_files_only=not online,
+    )
     try:
-        return Path(
-            huggingface_hub.snapshot_download(
-                repository,
-                revision=revision,
-                allow_patterns=_FILES,
-                local_files_only=not online,
-            )
-        )
+        # First, because other repositories can have gigabytes of weights.
+        configs = ["*adapter_config.json"]
+        found = Path(download(revision=revision, allow_patterns=configs))
+        if any(found.rglob("adapter_config.json")):
+            # The folder's name is the commit.
+            return Path(download(revision=found.name, allow_patterns=_FILES))
     # The errors of `huggingface_hub` have no common base class.
     except Exception as error:
         raise _refusal(address, online, error) from error
+    raise AdapterError(
+        f"There is no adapter at {address}: the repository has no "
+        "adapter_config.json."
+    )
 
 
 def find_cached(address: str) -> Path | None:

@@ -1,11 +1,15 @@
 """Tests the requests to the Hugging Face Hub, in this process."""
 
+import shutil
+import types
+
 from huggingface_hub import constants
 import pytest
 
 from tests.interop import folders
 from tests.interop import hub_double
 from tf_adapters.cli import pull
+from tf_adapters.cli import push
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import hub
 
@@ -91,3 +95,18 @@ def test_a_push_makes_no_branch_of_that_name(revision, server):
     server.branches.add("refs/pr/1")
     hub.push(LORA, f"hf://me/lora@{revision}")
     assert server.branches == {"main", "v1", "refs/pr/1"}
+
+
+def test_a_setup_is_pushed_whole_if_a_member_is_called_adapter(
+    server, tmp_path
+):
+    (tmp_path / "adapter_setup.json").write_text(
+        '{"adapter_setup": {"type": "Fuse", "children": ["adapter"]}}'
+    )
+    shutil.copytree(LORA, tmp_path / "adapter")
+    options = types.SimpleNamespace(private=False)
+    push.run_push(options, {}, [str(tmp_path), "hf://me/setup"])
+    names = {"adapter_setup.json"} | {
+        f"adapter/{p.name}" for p in LORA.iterdir()
+    }
+    assert set(server.repositories["me/setup"]) == names

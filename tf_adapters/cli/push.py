@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+import os
+from pathlib import Path
 from typing import Any
 
 from tf_adapters.cli.command import Command
@@ -29,10 +31,14 @@ def run_push(
         )
     # Imported here, so that --help is fast.
     from tf_adapters.common import adapter_folder
+    from tf_adapters.interop import formats
     from tf_adapters.interop import hub
     from tf_adapters.interop import public_folder
 
-    folder = adapter_folder.find_adapter_folder(arguments[0])
+    folder = Path(arguments[0])
+    # A setup is the adapter itself, even if a member is called `adapter`.
+    if not os.path.isfile(folder / formats.SETUP_FILE):
+        folder = adapter_folder.find_adapter_folder(folder)
     print(hub.push(folder, arguments[1], options.private))
     members = public_folder.local_members(folder)
     if members:

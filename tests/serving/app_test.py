@@ -75,6 +75,28 @@ def test_each_adapter_answers_as_alone(start, folder):
         assert served.close(answers, [wanted, wanted]), name
 
 
+def test_pairs_for_an_adapter_that_names_no_fields(start, folder):
+    _, client = start()
+    pair = ["the film is good", "bad film"]
+    named = dict(zip(("text_a", "text_b"), pair, strict=True))
+    wanted = served.expected(folder, "films", [tuple(pair)] * 2)
+    for instances in ([pair, named], [named, pair]):
+        response = _predict(client, "films", instances)
+        assert response.status_code == 200, response.text
+        assert served.close(response.json()["predictions"], wanted)
+    inputs = [
+        {"name": name, "shape": [1], "datatype": "BYTES", "data": [text]}
+        for name, text in named.items()
+    ]
+    infer = "/v2/models/films/infer"
+    response = client.post(infer, json={"inputs": inputs})
+    assert response.json()["outputs"][0]["data"] == [wanted[0]["label"]]
+    for instances in ([pair, "bad film"], [[*pair, "film"]]):
+        response = _predict(client, "films", instances)
+        assert response.status_code == 400
+        assert "`text_a`, `text_b`" in response.json()["error"]
+
+
 def test_the_open_inference_protocol(start, folder):
     _, client = start()
     about = client.get("/v2/models/pairs").json()

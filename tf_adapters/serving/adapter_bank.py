@@ -171,7 +171,7 @@ class AdapterBank:
     def _describe(self, key: str, member: Member) -> dict[str, Any]:
         reading = self.reading(key)
         return {
-            "fields": list(reading.fields),
+            "fields": list(reading.possible_fields[0]),
             "labels": list(member.head.labels),
             "head": heads.name_of(member.head),
             "method": methods.name_of(member.method),

@@ -5,20 +5,11 @@ from __future__ import annotations
 import collections
 from collections.abc import Callable
 from collections.abc import Sequence
-import dataclasses
 from typing import Any
 
 from tf_adapters.data.examples import Examples
 from tf_adapters.heads.vector_head import VectorHead
-from tf_adapters.serving.reading import Reading
-
-
-@dataclasses.dataclass(frozen=True)
-class Question:
-    """The rows of one request, and how its adapter reads them."""
-
-    reading: Reading
-    rows: list[dict[str, Any]]
+from tf_adapters.serving.reading import Question
 
 
 def encode(
@@ -36,10 +27,10 @@ def encode(
         reading = question.reading
         if isinstance(reading.head, VectorHead):
             # The examples of such heads are the tokenized texts.
-            groups[reading.max_length, len(reading.fields)].append(place)
+            groups[reading.max_length, len(question.fields)].append(place)
         else:
             found[place] = reading.head.encode(
-                *(question.rows, reading.fields),
+                *(question.rows, question.fields),
                 packer_of(reading.max_length),
                 labeled=False,
             )
@@ -73,9 +64,9 @@ def encode_each(
 
 def _encode_texts(questions: Sequence[Question], packer: Any) -> list[Examples]:
     """Tokenizes questions with the same number of text fields."""
-    number = len(questions[0].reading.fields)
+    number = len(questions[0].fields)
     texts = [
-        [row[q.reading.fields[field]] for q in questions for row in q.rows]
+        [row[q.fields[field]] for q in questions for row in q.rows]
         for field in range(number)
     ]
     ids, segments = packer.tokenize_rows(*texts)

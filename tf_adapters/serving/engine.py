@@ -11,13 +11,13 @@ import numpy as np
 
 from tf_adapters.serving.adapter_bank import AdapterBank
 from tf_adapters.serving.bank_graph import BankGraph
-from tf_adapters.serving.encoding import Question
 from tf_adapters.serving.encoding import encode_each
 from tf_adapters.serving.failures import answering_failed
 from tf_adapters.serving.failures import loading_failed
 from tf_adapters.serving.fast_packer import Packers
 from tf_adapters.serving.messages import Ask
 from tf_adapters.serving.messages import Reply
+from tf_adapters.serving.reading import Question
 from tf_adapters.serving.steps import padded_features
 from tf_adapters.serving.steps import plan_steps
 
@@ -122,8 +122,7 @@ class Engine:
         except Exception as error:
             return loading_failed(error)
         try:
-            reading = self.adapters.reading(ask.key)
-            return Question(reading, reading.rows(ask.instances))
+            return self.adapters.reading(ask.key).question(ask.instances)
         except Exception as error:
             return answering_failed(error)
 

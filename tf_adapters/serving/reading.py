@@ -32,12 +32,14 @@ class Reading:
 
     Attributes:
         head: The adapter's `Head`.
-        fields: Names of the texts of an instance.
+        fields: Names of the texts of an instance. `None` if the adapter does
+            not name them: then the instances of a request decide how many
+            texts there are, and have the usual names.
         max_length: Maximum number of tokens of an instance.
     """
 
     head: heads.Head
-    fields: tuple[str, ...]
+    fields: tuple[str, ...] | None
     max_length: int
 
     @property
@@ -45,20 +47,38 @@ class Reading:
         """Whether an instance is a list of words."""
         return KINDS[heads.name_of(self.head)].list_field == "words"
 
-    def rows(self, instances: Sequence[Any]) -> list[dict[str, Any]]:
-        """Returns a row for each instance: a dict from text field to text.
+    @property
+    def possible_fields(self) -> list[tuple[str, ...]]:
+        """Names of the texts that an instance may have: one or more tuples."""
+        if self.fields is not None:
+            return [self.fields]
+        numbers = KINDS[heads.name_of(self.head)].num_fields
+        usual = [columns.usual_fields(self.head, n) for n in numbers]
+        return list(dict.fromkeys(usual))
+
+    def question(self, instances: Sequence[Any]) -> Question:
+        """Returns the instances of a request as a `Question`.
 
         Raises:
             UserError: If an instance does not have the adapter's fields.
         """
-        rows = [self._row(i, one) for i, one in enumerate(instances)]
+        fields = self._fields_of(instances[0])
+        rows = [self._row(i, one, fields) for i, one in enumerate(instances)]
         found = text_rows.rows_of(
-            rows, None, self.head, text=self.fields, labeled=False
+            rows, None, self.head, text=fields, labeled=False
         )
-        return found.at(range(len(found)))
+        return Question(self, fields, found.at(range(len(found))))
 
-    def _row(self, place: int, instance: Any) -> dict[str, Any]:
-        fields = self.fields
+    def _fields_of(self, instance: Any) -> tuple[str, ...]:
+        """Returns the possible fields that an instance has, or the last."""
+        several = isinstance(instance, list | dict)
+        number = len(instance) if several else 1
+        possible = self.possible_fields
+        return next((f for f in possible if len(f) == number), possible[-1])
+
+    def _row(
+        self, place: int, instance: Any, fields: tuple[str, ...]
+    ) -> dict[str, Any]:
         if len(fields) == 1:
             if isinstance(instance, dict) and instance.keys() == {"text"}:
                 instance = instance["text"]
@@ -67,14 +87,39 @@ class Reading:
         elif isinstance(instance, list) and len(instance) == len(fields):
             instance = dict(zip(fields, instance, strict=True))
         if not isinstance(instance, dict) or instance.keys() != set(fields):
-            names = ", ".join(f"`{name}`" for name in fields)
-            raise UserError(
-                f"Instance {place} (the first is 0) must have a text for each "
-                f"of the adapter's fields: {names}."
-            )
+            raise UserError(self._other_fields(place, fields))
         if self.takes_words:
             instance = {name: _words(text) for name, text in instance.items()}
         return instance
+
+    def _other_fields(self, place: int, fields: tuple[str, ...]) -> str:
+        """Returns the message for an instance with other fields."""
+        others = [_listed(f) for f in self.possible_fields if f != fields]
+        instead = f", or instead: {' or: '.join(others)}" if others else ""
+        return (
+            f"Instance {place} (the first is 0) must have a text for each of "
+            f"the adapter's fields: {_listed(fields)}{instead}. All instances "
+            "of a request have the same fields."
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """The rows of one request, and how its adapter reads them.
+
+    Attributes:
+        reading: The adapter's `Reading`.
+        fields: Names of the texts of each row.
+        rows: List of dicts from text field to text.
+    """
+
+    reading: Reading
+    fields: tuple[str, ...]
+    rows: list[dict[str, Any]]
+
+
+def _listed(fields: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in fields)
 
 
 def _words(text: Any) -> Any:
@@ -104,11 +149,7 @@ def reading_of(
     length = details.get("max_length") or _MAX_LENGTH
     _check_length(folder, length)
     fields = stored_fields(folder, details)
-    return Reading(
-        head,
-        fields or columns.usual_fields(head),
-        min(length, longest or length),
-    )
+    return Reading(head, fields, min(length, longest or length))
 
 
 def _check_length(folder: Path, length: Any) -> None:

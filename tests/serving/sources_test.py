@@ -128,5 +128,9 @@ def test_the_encoder_of_adapters_of_which_some_are_damaged(tmp_path, order):
     ]
     config = tmp_path / "damaged" / "adapter_config.json"
     config.write_text(config.read_text().replace("null", "5"))
-    assert encoder_of(dict(given[::order])) == ("bert", None)
-    assert encoder_of(dict(given[:1])) == ("bert", "int8")
+    # Adapters of a float encoder load on a quantized one.
+    assert encoder_of(dict(given[::order])) == ("bert", "int8")
+    assert encoder_of(dict(given[1:])) == ("bert", None)
+    given.append(("c", _write_encoder(tmp_path / "c", "0" * 16, "int4")))
+    with pytest.raises(ConfigError, match="int4, int8"):
+        encoder_of(dict(given[::order]))

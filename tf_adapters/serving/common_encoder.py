@@ -18,7 +18,8 @@ def encoder_of(sources: dict[str, str]) -> tuple[str, str | None]:
         sources: Dict from the name of each adapter to its path or address.
 
     Raises:
-        ConfigError: If no adapter names its encoder, or if they name several.
+        ConfigError: If no adapter names its encoder, or if they name several,
+            or one with several quantizations.
     """
     found, modes = {}, set()
     for name, source in sources.items():
@@ -45,5 +46,20 @@ def encoder_of(sources: dict[str, str]) -> tuple[str, str | None]:
             "the other adapters are then refused with status 409."
         )
     ((_, encoder),) = found.values()
-    # Without loss, if the adapters were trained in different ones.
-    return encoder["name"], modes.pop() if len(modes) == 1 else None
+    return encoder["name"], _quantization_of(modes)
+
+
+def _quantization_of(modes: set[str | None]) -> str | None:
+    """Returns the quantization that all adapters load on."""
+    # Adapters of an encoder that is not quantized load on a quantized one, but
+    # not the other way around.
+    quantized = sorted(mode for mode in modes if mode)
+    if len(quantized) > 1:
+        raise ConfigError(
+            "A server has one encoder, and these adapters were trained on it "
+            f"with different quantizations: {cut(', '.join(quantized))}. Give "
+            "the encoder with --encoder, and the quantization to serve with "
+            "--quantize. Requests for the adapters of the other one are then "
+            "refused with status 409."
+        )
+    return quantized[0] if quantized else None

@@ -95,6 +95,8 @@ def test_pairs_for_an_adapter_that_names_no_fields(start, folder):
         response = _predict(client, "films", instances)
         assert response.status_code == 400
         assert "`text_a`, `text_b`" in response.json()["error"]
+    refused = _predict(client, "questions", [["", ["a", "b"]]])
+    assert "Correct or remove them." in refused.json()["error"]
 
 
 def test_the_open_inference_protocol(start, folder):

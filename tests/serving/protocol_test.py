@@ -169,6 +169,9 @@ def test_too_many_or_too_long_texts_are_refused():
         with pytest.raises(RequestError) as caught:
             limits.check_instances(given)
         assert caught.value.status == status
+        # A request without texts cannot be split.
+        several = "several requests" in caught.value.message
+        assert several == (len(given) > limits.texts)
 
 
 async def _chunks(parts, seconds=0.0):

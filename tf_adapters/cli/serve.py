@@ -29,13 +29,15 @@ def run_serve(
     See `Command.run` for the arguments.
 
     Raises:
-        ConfigError: If no folder is given, or it holds no adapter.
+        ConfigError: If no folder is given, it holds no adapter, or an option
+            has a wrong value.
     """
     if not arguments:
         raise ConfigError(
             "`tf-adapters serve` takes folders of adapters or of runs, or "
             "hf://owner/name addresses, as in tf-adapters serve runs/"
         )
+    _check_options(options)
     # Imported here, so that --help is fast.
     from tf_adapters.serving import sources
 
@@ -59,6 +61,27 @@ def run_serve(
         server.wait_for_end()
 
 
+def _check_options(options: Any) -> None:
+    # An empty host would be every network.
+    if not options.host:
+        raise ConfigError(
+            "--host is empty. Expected an address to listen on, such as "
+            "--host=127.0.0.1, or --host=0.0.0.0 for every network."
+        )
+    if not options.timeout > 0:
+        raise ConfigError(
+            "--timeout must be a positive number of seconds. Received: "
+            f"{options.timeout:g}"
+        )
+    token = os.environ.get(_TOKEN, "")
+    if not (token.isascii() and token.isprintable() and token == token.strip()):
+        raise ConfigError(
+            f"The environment variable {_TOKEN} has characters that the "
+            "header of a request cannot have. Use letters, digits and "
+            "punctuation of ASCII, without spaces at the ends."
+        )
+
+
 def _settings(
     options: Any,
     layer: dict[str, Any],
@@ -75,7 +98,7 @@ def _settings(
         quantize = quantize or trained_with
     return Settings(
         places=tuple(map(_absolute, places)),
-        encoder=_absolute(encoder),
+        encoder=_encoder(encoder),
         precision=layer["train"].get("precision", "float32"),
         quantize=quantize,
         host=options.host,
@@ -95,6 +118,8 @@ def _settings(
         limits=Limits(
             texts=options.max_texts,
             characters=options.max_characters,
+            # A character takes up to four bytes.
+            body_bytes=max(Limits.body_bytes, 4 * options.max_characters),
             seconds=options.timeout,
             waiting=options.max_waiting,
         ),
@@ -104,10 +129,17 @@ def _settings(
 def _absolute(place: str) -> str:
     """Makes a path absolute, because Ray's processes run in another folder.
 
-    Names of encoders and addresses are returned unchanged.
+    Addresses, and an empty place, which is none, are returned unchanged.
     """
-    is_path = "://" not in place and os.path.exists(place)
+    is_path = place and "://" not in place
     return os.path.abspath(place) if is_path else place
+
+
+def _encoder(name: str) -> str:
+    """Makes an encoder's name absolute if it is the path of a folder."""
+    # `load_encoder` does not take this name for a folder's either.
+    is_folder = name != "minilm" and os.path.isdir(name)
+    return _absolute(name) if is_folder else name
 
 
 _OWN = (

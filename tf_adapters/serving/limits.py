@@ -44,10 +44,11 @@ class Limits:
     def check_instances(self, instances: Sequence[Any]) -> None:
         """Raises a `RequestError` if there are too many or too long texts."""
         if not 0 < len(instances) <= self.texts:
+            advice = " Send them in several requests." if instances else ""
             raise RequestError(
                 413 if instances else 400,
                 f"Expected 1 to {self.texts} instances in a request. Received: "
-                f"{len(instances)}. Send them in several requests.",
+                f"{len(instances)}.{advice}",
             )
         for place, instance in enumerate(instances):
             length = sum(len(text) for text in texts_in(instance))

@@ -15,8 +15,10 @@ from tf_adapters.serving.messages import Reply
 if TYPE_CHECKING:
     from tf_adapters.serving.settings import Settings
 
-# Number of batches that a replica has at a time: while one of them is computed,
-# the texts of the next are tokenized.
+# Number of threads of a replica for batches, and of those for loads. For each
+# replica, the gateway sends a batch of short and one of long texts at a time:
+# while one is computed, the texts of the other are tokenized. The other threads
+# are for short calls.
 BATCHES = 4
 
 

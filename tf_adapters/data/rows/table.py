@@ -40,7 +40,7 @@ class Table:
         raise DataError(
             f"{len(self.problems)} malformed rows in {self.origin}:\n"
             + "\n".join(lines)
-            + "\nCorrect or remove them and run again."
+            + "\nCorrect or remove them."
         )
 
     def raise_empty(self, rows: Any) -> None:

@@ -1,6 +1,7 @@
 """Tests the errors of `export_model` for wrong arguments."""
 
 import pytest
+import tensorflow as tf
 
 from tests import commands
 from tests import tiny
@@ -38,6 +39,12 @@ def parts():
             lambda model, tokenizer, packer: ("runs/one", packer, "exports/x"),
             "^Expected as `model` .*Received: 'runs/one'",
         ),
+        (
+            lambda model, tokenizer, packer: (
+                *(model, packer, "exports/x", ("a", "b", "c")),
+            ),
+            r"classification reads one or two text fields\. Received: .*'c'",
+        ),
     ],
 )
 def test_arguments_that_are_other_things(parts, arguments, message):
@@ -56,6 +63,15 @@ def test_arguments_that_are_other_things(parts, arguments, message):
 def test_rows_need_the_names_of_their_texts(fields, message):
     with pytest.raises(UserError, match=message):
         check_texts.texts_of_rows([{"review": "a fine film"}], fields)
+
+
+def test_a_name_need_not_be_in_a_list(parts, tmp_path):
+    rows = [{"review": "a fine film"}]
+    assert check_texts.texts_of_rows(rows, "review").fields == ("review",)
+    model, _, packer = parts
+    path = tf_adapters.export_model(model, packer, tmp_path / "x", "review")
+    signature = tf.saved_model.load(str(path)).signatures["serving_default"]
+    assert [*signature.structured_input_signature[1]] == ["review"]
 
 
 def test_rows_with_names_and_no_rows_are_texts_to_check_on():

@@ -19,6 +19,7 @@ from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.rows import generated
 from tf_adapters.export import odd_texts
+from tf_adapters.text import columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,19 +81,19 @@ class CheckTexts:
 
 
 def texts_of_rows(
-    rows: Sequence[Mapping[str, Any]], text_fields: Sequence[str]
+    rows: Sequence[Mapping[str, Any]], text_fields: str | Sequence[str]
 ) -> CheckTexts:
     """Returns a caller's rows as `CheckTexts`.
 
     Args:
         rows: Rows to check and calibrate on; none for built-in sentences.
-        text_fields: Names of the rows' texts.
+        text_fields: Names of the rows' texts, or the name of their only one.
 
     Raises:
         UserError: If a name is missing in a row, or if there are rows but no
             names.
     """
-    fields = tuple(text_fields)
+    fields = columns.names_of(text_fields)
     if rows and not fields:
         raise UserError(
             "`rows` need the names of their texts, for example "

@@ -72,7 +72,7 @@ def export_litert(
     folder: str | os.PathLike[str],
     precision: str = "float32",
     rows: Sequence[Mapping[str, Any]] = (),
-    text_fields: Sequence[str] = (),
+    text_fields: str | Sequence[str] = (),
     lengths: Sequence[int] | None = None,
 ) -> Path:
     """Writes a model as a LiteRT file, formerly called TensorFlow Lite.
@@ -92,7 +92,8 @@ def export_litert(
             in each batch.
         rows: Rows of texts to compare on, as a list of dicts; the first 200 are
             used. Defaults to built-in English sentences.
-        text_fields: Names of the rows' texts; needed if there are rows.
+        text_fields: Names of the rows' texts, or the name of their only one;
+            needed if there are rows.
         lengths: Numbers of tokens. `None` (default) stands for 16, 32, 64 and
             so on up to the packer's maximum length, which is the last one.
 

@@ -70,7 +70,7 @@ def export_onnx(
     folder: str | os.PathLike[str],
     precision: str = "float32",
     rows: Sequence[Mapping[str, Any]] = (),
-    text_fields: Sequence[str] = (),
+    text_fields: str | Sequence[str] = (),
 ) -> Path:
     """Writes a model as an ONNX file.
 
@@ -97,7 +97,8 @@ def export_onnx(
             `model_int8_static.onnx`.
         rows: Rows of texts to compare on, as a list of dicts; the first 200 are
             used. Defaults to built-in English sentences.
-        text_fields: Names of the rows' texts; needed if there are rows.
+        text_fields: Names of the rows' texts, or the name of their only one;
+            needed if there are rows.
 
     Returns:
         Path of the folder.

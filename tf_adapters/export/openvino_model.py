@@ -64,7 +64,7 @@ def export_openvino(
     folder: str | os.PathLike[str],
     precision: str = "float32",
     rows: Sequence[Mapping[str, Any]] = (),
-    text_fields: Sequence[str] = (),
+    text_fields: str | Sequence[str] = (),
 ) -> Path:
     """Writes a model for OpenVINO.
 
@@ -82,7 +82,8 @@ def export_openvino(
             activations in each batch.
         rows: Rows of texts to compare on, as a list of dicts; the first 200 are
             used. Defaults to built-in English sentences.
-        text_fields: Names of the rows' texts; needed if there are rows.
+        text_fields: Names of the rows' texts, or the name of their only one;
+            needed if there are rows.
 
     Returns:
         Path of the folder.

@@ -19,14 +19,18 @@ from typing import cast
 import filelock
 import tensorflow as tf
 
+from tf_adapters import heads
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.data.tokens.graph_packer import in_graph
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.export import request_checks
 from tf_adapters.export import serving
 from tf_adapters.export import signatures
 from tf_adapters.models.adapter_model import AdapterModel
+from tf_adapters.tasks.output_kinds import KINDS
+from tf_adapters.text import columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +72,7 @@ def export_model(
     model: AdapterModel,
     packer: TextPacker,
     folder: str | os.PathLike[str] | None = None,
-    text_fields: Sequence[str] = ("text",),
+    text_fields: str | Sequence[str] = ("text",),
 ) -> Path:
     """Writes a model as a SavedModel for TensorFlow Serving.
 
@@ -84,16 +88,17 @@ def export_model(
         packer: `TextPacker` as in training. It decides where texts are cut.
         folder: Path `<parent>/<name>`. The model is served as `<name>`.
         text_fields: Names of the texts that the model reads together, which
-            are the inputs of `serving_default`: one, `("text",)` (default), or
-            two, such as `("premise", "hypothesis")`. For a `Task`, pass its
-            `text_fields`.
+            are the inputs of `serving_default`: one, `"text"` or `("text",)`
+            (default), or two, such as `("premise", "hypothesis")`. For a
+            `Task`, pass its `text_fields`.
 
     Returns:
         Path of the SavedModel, `<folder>/<version>`, the next version.
 
     Raises:
-        UserError: If the model has no head, an argument has the wrong type, or
-            the packer makes longer inputs than the encoder has positions for.
+        UserError: If the model has no head, an argument has the wrong type, the
+            head reads another number of texts, or the packer makes longer
+            inputs than the encoder has positions for.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)
@@ -104,12 +109,13 @@ def export_model(
     """
     _check_arguments(model, packer, folder)
     request_checks.check_packer(packer, model.encoder)
+    fields = _checked_fields(model.head, text_fields)
     folder = Path(cast("str", folder))
     # Serve the final weights, so that they are not computed at each request.
     with model.reparameterization.folded_meanwhile():
-        module, functions = _trace(model, packer, text_fields)
+        module, functions = _trace(model, packer, fields)
         kind = signatures.signatures_of_head(model.head)
-        inputs = kind.warmup_inputs(packer, text_fields)
+        inputs = kind.warmup_inputs(packer, fields)
         return write_version(
             folder,
             module,
@@ -143,6 +149,26 @@ def _check_arguments(model: object, packer: object, folder: object) -> None:
             "the answers. Received: a model with head=None. Pass a head to "
             "`adapt`."
         )
+
+
+def _checked_fields(
+    head: Any, text_fields: str | Sequence[str]
+) -> tuple[str, ...]:
+    """Returns the names of the texts that a head reads, as a tuple.
+
+    Raises:
+        UserError: If the head reads another number of texts.
+    """
+    fields = columns.names_of(text_fields)
+    kind = KINDS[heads.name_of(head)]
+    takes_texts = hasattr(signatures.signatures_of_head(head), "text_function")
+    if takes_texts and len(fields) not in kind.num_fields:
+        raise UserError(
+            f"A head of the kind {heads.name_of(head)} reads "
+            f"{kind.fields_in_words.rstrip(',')}. Received: text_fields="
+            f"{shown(fields)}"
+        )
+    return fields
 
 
 def write_version(

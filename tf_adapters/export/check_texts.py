@@ -19,7 +19,7 @@ from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.rows import generated
 from tf_adapters.export import odd_texts
-from tf_adapters.text import columns
+from tf_adapters.export.text_fields import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +93,7 @@ def texts_of_rows(
         UserError: If a name is missing in a row, or if there are rows but no
             names.
     """
-    fields = columns.names_of(text_fields)
+    fields = names_of(text_fields)
     if rows and not fields:
         raise UserError(
             "`rows` need the names of their texts, for example "

@@ -19,18 +19,15 @@ from typing import cast
 import filelock
 import tensorflow as tf
 
-from tf_adapters import heads
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.errors import shown
 from tf_adapters.data.tokens.graph_packer import in_graph
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.export import request_checks
 from tf_adapters.export import serving
 from tf_adapters.export import signatures
+from tf_adapters.export.text_fields import checked_fields
 from tf_adapters.models.adapter_model import AdapterModel
-from tf_adapters.tasks.output_kinds import KINDS
-from tf_adapters.text import columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,7 +106,7 @@ def export_model(
     """
     _check_arguments(model, packer, folder)
     request_checks.check_packer(packer, model.encoder)
-    fields = _checked_fields(model.head, text_fields)
+    fields = checked_fields(model.head, text_fields)
     folder = Path(cast("str", folder))
     # Serve the final weights, so that they are not computed at each request.
     with model.reparameterization.folded_meanwhile():
@@ -149,26 +146,6 @@ def _check_arguments(model: object, packer: object, folder: object) -> None:
             "the answers. Received: a model with head=None. Pass a head to "
             "`adapt`."
         )
-
-
-def _checked_fields(
-    head: Any, text_fields: str | Sequence[str]
-) -> tuple[str, ...]:
-    """Returns the names of the texts that a head reads, as a tuple.
-
-    Raises:
-        UserError: If the head reads another number of texts.
-    """
-    fields = columns.names_of(text_fields)
-    kind = KINDS[heads.name_of(head)]
-    takes_texts = hasattr(signatures.signatures_of_head(head), "text_function")
-    if takes_texts and len(fields) not in kind.num_fields:
-        raise UserError(
-            f"A head of the kind {heads.name_of(head)} reads "
-            f"{kind.fields_in_words.rstrip(',')}. Received: text_fields="
-            f"{shown(fields)}"
-        )
-    return fields
 
 
 def write_version(

@@ -30,6 +30,8 @@ columns = ("--text=text", "--label=label", "--model_dir=run")
 print(subcommands.run("train", "--data=films.csv", *columns, *small))
 print(subcommands.run("predict", "run", "a fine film"))
 print(subcommands.run("export", "run", "--format=onnx"))
+many = ("--adapters=run", "--model_dir=served")
+print(subcommands.run("export", *many, "--format=onnx"))
 print(subcommands.run("export", "run"))
 print("tensorflow_text" in sys.modules)
 """
@@ -46,7 +48,9 @@ def test_texts_are_learned_and_exported_as_token_ids(tmp_path):
     )
     lines = done.stdout.splitlines()
     numbers = [line for line in lines if line in ("0", "1", "True", "False")]
-    assert numbers == ["0", "0", "0", "1", "False"], done.stdout + done.stderr
+    assert numbers == ["0", "0", "0", "0", "1", "False"], (
+        done.stdout + done.stderr
+    )
     (answer,) = [json.loads(line) for line in lines if line[0] == "{"]
     assert answer["label"] in ("yes", "no")
     assert "need the package `tensorflow_text`" in done.stderr

@@ -22,8 +22,11 @@ from tf_adapters import tasks
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import resolve
+from tf_adapters.data.tokens import packer_choice
+from tf_adapters.data.tokens.python_packing import PythonPacker
 from tf_adapters.export import bank_answers
 from tf_adapters.export import onnx_bank
+from tf_adapters.export import task_runs
 from tf_adapters.export.check_texts import CheckTexts
 from tf_adapters.models.bank_model import BankModel
 
@@ -60,6 +63,19 @@ def runs(tmp_path_factory):
 def exported(runs, tmp_path_factory):
     folders = [folder for folder, *_ in runs.values()]
     return onnx_bank.export_runs(folders, tmp_path_factory.mktemp("served"))
+
+
+def test_runs_are_loaded_without_tensorflow_text(runs, monkeypatch):
+    monkeypatch.setattr(packer_choice, "has_tensorflow_text", lambda: False)
+    folder, _, packer = runs["sst2"]
+    _, found, _ = task_runs.load([folder])
+    assert isinstance(found, PythonPacker)
+    for ours, theirs in zip(
+        found.token_arrays(SENTENCES),
+        packer.token_arrays(SENTENCES),
+        strict=True,
+    ):
+        assert list(ours) == list(theirs)
 
 
 def _run(folder, features, ids):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
+from typing import cast
 
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import AdapterError
@@ -51,6 +52,8 @@ def export_runs(
         AdapterError: If the runs do not fit together.
     """
     bank, packer, tasks = task_runs.load(folders)
+    # Without TensorFlow Text, this module cannot be imported.
+    packer = cast("TextPacker", packer)
     path = export_bank(
         bank, packer, tasks, own_files.make_folder(output, "tasks")
     )

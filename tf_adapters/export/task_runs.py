@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     import os
 
     from tf_adapters.config.settings import Config
-    from tf_adapters.data.tokens.packing import TextPacker
+    from tf_adapters.data.tokens.packer import Packer
     from tf_adapters.models.bank_model import BankModel
     from tf_adapters.tasks.task import Task
 
 
 def load(
     folders: Sequence[str | os.PathLike[str]], precision: str | None = None
-) -> tuple[BankModel, TextPacker, list[Task]]:
+) -> tuple[BankModel, Packer, list[Task]]:
     """Loads the adapters of several runs as one `BankModel`.
 
     Returns the bank, its packer, and the task of each member. The encoder is
@@ -40,7 +40,7 @@ def load(
     # Imported here, so that library users can export without training code.
     from tf_adapters.config import resolve
     from tf_adapters.config import task as config_task
-    from tf_adapters.data.tokens.packing import TextPacker
+    from tf_adapters.data.tokens.packer_choice import packer_of
     from tf_adapters.encoders.load import load_encoder
     from tf_adapters.models import bank_model as bank_lib
 
@@ -60,7 +60,7 @@ def load(
         configs[0].encoder, precision, quantize=quantize
     )
     bank = bank_lib.load_bank(folders, encoder)
-    packer = TextPacker(tokenizer, max_length, encoder.takes_segments)
+    packer = packer_of(tokenizer, max_length, encoder.takes_segments)
     return bank, packer, tasks
 
 

@@ -3,6 +3,7 @@
 import functools
 import json
 import runpy
+import shutil
 import subprocess
 import sys
 
@@ -15,6 +16,7 @@ from safetensors.numpy import load_file
 from tests import tiny
 from tests.export import conftest
 from tests.methods import cases
+from tests.stored import change_config
 import tf_adapters
 from tf_adapters import heads
 from tf_adapters import methods
@@ -193,6 +195,34 @@ def test_an_adapter_that_does_not_fit_is_refused(
         SystemExit, match="The adapter does not fit.* as " + what
     ):
         program["check"](config, metadata)
+
+
+def test_a_head_of_another_kind_is_refused(adapters, exported, program):
+    metadata = _session(exported).get_modelmeta().custom_metadata_map
+    path = adapters["stsb"][0] / "adapter_config.json"
+    config = json.loads(path.read_text())
+    config["head"]["name"] = "choice"
+    with pytest.raises(SystemExit, match="regression. Received: choice"):
+        program["check"](config, metadata)
+
+
+def test_the_texts_must_be_those_of_the_adapter(
+    adapters, program, tmp_path, capsys
+):
+    run = tmp_path / "run"
+    shutil.copytree(adapters["stsb"][0], run / "adapter")
+    program["main"](run, list(TEXTS))
+    assert "score" in json.loads(capsys.readouterr().out)
+    with pytest.raises(SystemExit, match=r"one text or two. Received: 3"):
+        program["main"](run, ["a", "b", "c"])
+    change_config(
+        run / "adapter",
+        lambda config: config["details"].update(text_fields=["a", "b"]),
+    )
+    with pytest.raises(SystemExit, match='"<a>" "<b>"'):
+        program["main"](run, [TEXTS[0]])
+    with pytest.raises(SystemExit, match="no adapter in"):
+        program["main"](tmp_path, [TEXTS[0]])
 
 
 @pytest.fixture(scope="module")

@@ -130,5 +130,25 @@ def test_a_wrong_number_of_texts(head, fields, texts, shown):
     program = onnx_model.__file__.replace("onnx_model", "run_onnx")
     check = runpy.run_path(program)["check_count"]
     with pytest.raises(SystemExit, match=shown):
-        check(texts, fields, head)
-    check([*texts, "and one more"][: len(fields) + 1], [], head)  # Unknown.
+        check(texts, fields, {"name": head})
+
+
+@pytest.mark.parametrize(
+    ("head", "counts"),
+    [
+        ({"name": "classification"}, {1, 2}),
+        ({"name": "classification", "windows": 3}, {1}),
+        ({"name": "tagging"}, {1}),
+        ({"name": "choice"}, {3, 4}),
+        ({"name": "sentence_ranking"}, {1, 2, 3, 4}),
+    ],
+)
+def test_the_number_of_texts_without_names(head, counts):
+    program = onnx_model.__file__.replace("onnx_model", "run_onnx")
+    check = runpy.run_path(program)["check_count"]
+    for count in range(1, 5):
+        if count in counts:
+            check(["text"] * count, [], head)
+        else:
+            with pytest.raises(SystemExit, match=f"Received: {count} texts"):
+                check(["text"] * count, [], head)

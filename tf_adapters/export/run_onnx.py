@@ -35,7 +35,7 @@ def main(texts: list[str]) -> None:
     tokenizer.no_padding()
     head = json.loads(metadata["head"])
     fields = json.loads(metadata.get("text_fields", "[]"))
-    check_count(texts, fields, head["name"])
+    check_count(texts, fields, head)
     if head["name"] == "tagging":
         found = tags(session, tokenizer, metadata, pad, texts[0].split())
     else:
@@ -49,23 +49,44 @@ def main(texts: list[str]) -> None:
     print(json.dumps(found, ensure_ascii=False))
 
 
-def check_count(texts: list[str], fields: list[str], head: str) -> None:
+def check_count(
+    texts: list[str], fields: list[str], head: dict[str, Any]
+) -> None:
     """Exits with a message if the number of texts is wrong.
 
     Args:
         texts: Texts on the command line.
         fields: Names of the texts of a row; empty if they are not known.
-        head: Name of the kind of head.
+        head: Settings of the head.
     """
-    if not fields or head.startswith("sentence_"):
+    if head["name"].startswith("sentence_"):
+        return
+    if not fields:
+        check_unknown(len(texts), head)
         return
     is_right = len(texts) == len(fields)
-    if head == "choice":
+    if head["name"] == "choice":
         is_right = len(texts) > len(fields)  # At least two choices.
         fields = [*fields[:-1], "choice", "choice ..."]
     if not is_right:
         shown = " ".join(f'"<{field}>"' for field in fields)
         sys.exit(f"Give these texts: python run.py {shown}")
+
+
+def check_unknown(count: int, head: dict[str, Any]) -> None:
+    """Exits with a message if a head does not read this number of texts.
+
+    Args:
+        count: Number of texts on the command line.
+        head: Settings of the head.
+    """
+    is_right, wanted = count < 3, "one text or two"
+    if head["name"] == "choice":
+        is_right, wanted = count > 2, "a question and at least two choices"
+    elif head["name"] == "tagging" or head.get("windows", 1) > 1:
+        is_right, wanted = count == 1, "one text"
+    if not is_right:
+        sys.exit(f"Give {wanted}. Received: {count} texts")
 
 
 def text_rows(

@@ -1,8 +1,10 @@
 """Applies the encoder in this folder (an ONNX file), with an adapter, to texts.
 
-    python run.py --adapter=runs/reviews/adapter "a fine film"
+    python run.py --adapter=runs/reviews "a fine film"
 
-The adapter is a folder with `adapter_config.json` and `adapter.safetensors`.
+The adapter is a folder with `adapter_config.json` and `adapter.safetensors`, or
+a run folder, which holds it as `adapter`. Its head must be a classification,
+with one class or several per text, or a regression.
 Needs onnxruntime, tokenizers, safetensors and numpy. `tf_adapters` copies this
 file next to an exported encoder. This file does not import `tf_adapters`.
 """
@@ -19,6 +21,7 @@ from safetensors.numpy import load_file
 import tokenizers
 
 FOLDER = Path(__file__).resolve().parent
+HEADS = ("classification", "multilabel", "regression")
 
 
 def main(adapter: Path, texts: list[str]) -> None:
@@ -27,8 +30,13 @@ def main(adapter: Path, texts: list[str]) -> None:
     session = onnxruntime.InferenceSession(
         str(FOLDER / "encoder.onnx"), options
     )
+    if not (adapter / "adapter_config.json").is_file():
+        adapter /= "adapter"
+    if not (adapter / "adapter_config.json").is_file():
+        sys.exit(f"There is no adapter in {adapter.parent}.")
     config = json.loads((adapter / "adapter_config.json").read_text("utf-8"))
     check(config, session.get_modelmeta().custom_metadata_map)
+    check_texts(texts, config.get("details", {}).get("text_fields") or [])
     weights = load_file(adapter / "adapter.safetensors")
     shapes = {v.name: v.shape for v in session.get_overridable_initializers()}
     feed = features(session, texts) | filled(weights, shapes)
@@ -66,6 +74,25 @@ def check(config: dict[str, Any], metadata: dict[str, str]) -> None:
                 f"The adapter does not fit the file: expected as {name} "
                 f"{value}. Received: {found[name]}"
             )
+    if head.get("name") not in HEADS:
+        sys.exit(
+            f"This program answers for heads of the kinds {', '.join(HEADS)}. "
+            f"Received: {head.get('name')}"
+        )
+
+
+def check_texts(texts: list[str], fields: list[str]) -> None:
+    """Exits with a message if the number of texts is wrong.
+
+    Args:
+        texts: Texts on the command line.
+        fields: Names of the adapter's texts; empty if they are not known.
+    """
+    if fields and len(texts) != len(fields):
+        shown = " ".join(f'"<{field}>"' for field in fields)
+        sys.exit(f"Give these texts: python run.py --adapter=... {shown}")
+    if len(texts) > 2:
+        sys.exit(f"Give one text or two. Received: {len(texts)} texts")
 
 
 def filled(

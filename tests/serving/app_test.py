@@ -284,7 +284,9 @@ def test_metrics_and_log_have_no_texts(start, tmp_path):
     first, second, _ = map(json.loads, log.splitlines())
     assert (first["adapter"], first["texts"]) == ("films", 2)
     assert first["tokens"] > 5
-    assert second["status"] == 400
+    assert (second["status"], second["adapter"]) == (400, "films")
+    assert _predict(client, SECRET, ["a film"]).status_code == 404
+    assert SECRET not in (tmp_path / "log.jsonl").read_text()
     app.service.engine.is_there = False
     assert client.get("/v2/health/ready").status_code == 503
 

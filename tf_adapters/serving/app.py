@@ -100,6 +100,7 @@ class App:
                     f"Internal error. The request has the id {request_id}."
                 )
                 response = _refusal(RequestError(500, message))
+            known = known or self._adapter_of(request)
             seconds = time.monotonic() - start
             handled = Handled(route, response.status_code, seconds, **known)
             self.metrics.count(handled)
@@ -109,6 +110,11 @@ class App:
             return response
 
         return endpoint
+
+    def _adapter_of(self, request: Request) -> dict[str, str]:
+        """Returns which adapter a refused request names, if it is there."""
+        name = request.path_params.get("name", "")
+        return {"adapter": name} if self.service.catalog.find(name) else {}
 
     async def drain(self, seconds: float) -> int:
         """Refuses new requests, and waits until all others have ended.

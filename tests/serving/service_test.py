@@ -55,7 +55,8 @@ async def _service():
 
 async def _begun(coroutine):
     task = asyncio.create_task(coroutine)
-    await asyncio.sleep(0)
+    for _ in range(3):  # It may begin other tasks.
+        await asyncio.sleep(0)
     return task
 
 
@@ -67,6 +68,26 @@ def test_an_unloaded_adapter_does_not_come_back():
         _end(service.engine.loads[0])
         await asyncio.gather(asking, unloading)
         assert service.catalog.offers() == []
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("error", [None, LoadError(409, "no")])
+def test_requests_for_an_adapter_wait_for_one_load(error):
+    async def run():
+        service = await _service()
+        late, *others = [
+            await _begun(service.predict("a", ["x"], seconds))
+            for seconds in (0.01, 5, 5)
+        ]
+        with pytest.raises(RequestError) as caught:
+            await late
+        assert caught.value.status == 504
+        (load,) = service.engine.loads
+        _end(load, error)
+        answers = await asyncio.gather(*others, return_exceptions=True)
+        failed = [isinstance(answer, LoadError) for answer in answers]
+        assert failed == [error is not None] * 2
 
     asyncio.run(run())
 

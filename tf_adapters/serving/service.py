@@ -59,6 +59,9 @@ class Service:
         self._allowed = list(allowed)
         self._at_first_use = at_first_use
         self._looked = -_LOOK_AGAIN
+        # The first loads that are under way, by the keys of their offers, so
+        # that all requests for an adapter wait for one load.
+        self._loading: dict[str, asyncio.Task[dict[str, Any]]] = {}
         # Names that stay away, although they are in the folders.
         self._unloaded: set[str] = set()
 
@@ -168,18 +171,33 @@ class Service:
 
     async def _facts(self, offer: Offer) -> dict[str, Any]:
         offer.check()
-        if offer.facts is None:
-            if offer.problem is not None:
-                # Others wait, so that a Hub that does not answer stops nobody.
-                self.catalog.postpone(offer)
-            try:
-                facts = await self.engine.load(offer.key, offer.source)
-            except LoadError as error:
-                self.catalog.fail(offer, error)
-                raise
-            self.catalog.replace(offer, facts=facts, problem=None)
-            return facts
-        return offer.facts
+        if offer.facts is not None:
+            return offer.facts
+        loading = self._loading.get(offer.key)
+        if loading is None:
+            loading = asyncio.create_task(self._first_load(offer))
+            self._loading[offer.key] = loading
+            loading.add_done_callback(lambda _: self._loaded(offer.key))
+        # The load goes on for others if this request ends before it.
+        return await asyncio.shield(loading)
+
+    async def _first_load(self, offer: Offer) -> dict[str, Any]:
+        if offer.problem is not None:
+            # Others wait, so that a Hub that does not answer stops nobody.
+            self.catalog.postpone(offer)
+        try:
+            facts = await self.engine.load(offer.key, offer.source)
+        except LoadError as error:
+            self.catalog.fail(offer, error)
+            raise
+        self.catalog.replace(offer, facts=facts, problem=None)
+        return facts
+
+    def _loaded(self, key: str) -> None:
+        loading = self._loading.pop(key)
+        # All requests may have ended. Without this, Python prints the error.
+        if not loading.cancelled():
+            loading.exception()
 
     async def load(self, name: str, source: str | None = None) -> Offer:
         """Loads an adapter, or its present files if it was loaded before.

@@ -9,6 +9,7 @@ from tf_adapters.config.resolve import merge
 from tf_adapters.config.resolve import resolve_config
 from tf_adapters.config.resolve import to_dict
 from tf_adapters.export import glue
+from tf_adapters.runs import experiment
 
 pytestmark = pytest.mark.integration
 
@@ -146,6 +147,23 @@ def test_a_short_test_set_is_refused_before_predicting(run_folder, tmp_path):
             _with_data(config, tmp_path), folder, tmp_path / "out"
         )
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_in_place_of_the_folder_is_refused_before_predicting(
+    run_folder, tmp_path, monkeypatch
+):
+    folder, _, _, config = run_folder
+    _write_tsv(
+        tmp_path / "WNLI/test.tsv",
+        ["index", "sentence1", "sentence2"],
+        [(i, "a", "b") for i in range(146)],
+    )
+    monkeypatch.setattr(experiment, "Experiment", None)
+    (tmp_path / "out").touch()
+    with pytest.raises(glue.SubmissionError, match="Expected a folder"):
+        glue.export_submission(
+            _with_data(config, tmp_path), folder, tmp_path / "out"
+        )
 
 
 def test_tasks_that_glue_does_not_have_are_refused(run_folder, tmp_path):

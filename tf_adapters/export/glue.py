@@ -9,6 +9,7 @@ import dataclasses
 import math
 import os
 from pathlib import Path
+import tempfile
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -99,8 +100,9 @@ def export_submission(
         List of the paths of the files, one for each available test set.
 
     Raises:
-        SubmissionError: If the task is not one of GLUE's, or if a test set has
-            another number of rows than the official one.
+        SubmissionError: If the task is not one of GLUE's, a test set has
+            another number of rows than the official one, or `folder` is a file.
+        OSError: If nothing can be written to `folder`.
     """
     from tf_adapters.runs import experiment
 
@@ -116,6 +118,7 @@ def export_submission(
     # Check first, because prediction may take hours.
     for key, rows in test_sets.items():
         _check_rows(FILES[key], len(rows))
+    _check_folder(Path(folder))
     run = experiment.Experiment(
         config, _TASKS[config.task], Path(model_dir) / "adapter"
     )
@@ -123,6 +126,18 @@ def export_submission(
         write_submission(FILES[key], run.predict(rows), folder)
         for key, rows in test_sets.items()
     ]
+
+
+def _check_folder(folder: Path) -> None:
+    """Makes a folder, and raises an error if no file can be written to it."""
+    if folder.exists() and not folder.is_dir():
+        raise SubmissionError(
+            f"--glue_submission={cut(folder)} is a file. Expected a folder, to "
+            "which a file for each test set is written."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
 
 
 def write_submission(

@@ -49,28 +49,26 @@ def running(settings: Settings, sources: dict[str, str]) -> Iterator[Any]:
         sources: Dict from the name of each adapter to its path or address.
 
     Raises:
-        ConfigError: If the port is not free, or the server cannot start.
+        ConfigError: If the port is not free, the cluster has a server of
+            adapters already, or the server cannot start.
     """
     if settings.ray_address is None:
         _check_port(settings.host, settings.port)
     _connect(settings.ray_address, settings.verbose)
     if not settings.verbose:
         logging.getLogger("ray.serve").setLevel(logging.WARNING)
-    try:
+    with contextlib.ExitStack() as at_the_end:
         if settings.ray_address is None:
+            at_the_end.callback(ray.shutdown)
+            at_the_end.callback(serve.shutdown)
             _check_resources(settings)
         _start(settings)
+        if settings.ray_address is not None:
+            _check_no_other(settings.ray_address)
+            at_the_end.callback(serve.delete, _NAME)
         gateway = _run(settings, sources)
-        try:
-            yield gateway
-        finally:
-            _drain(gateway, settings.grace)
-    finally:
-        if settings.ray_address is None:
-            serve.shutdown()
-            ray.shutdown()
-        else:
-            serve.delete(_NAME)
+        at_the_end.callback(_drain, gateway, settings.grace)
+        yield gateway
 
 
 def _drain(gateway: Any, seconds: float) -> None:
@@ -86,6 +84,20 @@ def _start(settings: Settings) -> None:
         address = {"host": settings.host, "port": settings.port}
         options = {"http_options": address}
     serve.start(**options, logging_config=_LOGGING)
+
+
+def _check_no_other(address: str) -> None:
+    """Raises a `ConfigError` if a cluster has a server of adapters already.
+
+    Ray would replace it, and delete it when the new one ends.
+    """
+    if _NAME in serve.status().applications:
+        raise ConfigError(
+            f"The cluster at --ray_address={address} has a server of adapters "
+            "already, which a second one would replace. End the first one. If "
+            "its command was killed, end it in a Python program that is "
+            f"connected to the cluster: ray.serve.delete('{_NAME}')."
+        )
 
 
 def _run(settings: Settings, sources: dict[str, str]) -> Any:

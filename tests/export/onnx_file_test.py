@@ -113,6 +113,10 @@ def test_a_full_disk_keeps_the_earlier_export(tmp_path, monkeypatch):
             {"format": "litert", "precision": "mixed_bfloat16"},
             "mixed_bfloat16 is not a precision of --format=litert",
         ),
+        (
+            {"format": "onnx_encoder", "precision": "mixed_bfloat16"},
+            "mixed_bfloat16 is not a precision of --format=onnx_encoder",
+        ),
     ],
 )
 def test_a_format_without_that_precision(options, message, tmp_path, capsys):

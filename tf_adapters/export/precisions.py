@@ -11,6 +11,7 @@ OF_FORMAT = {
     "onnx": ("float32", "int8", "int8_static"),
     "litert": ("float32", "int8"),
     "openvino": ("float32", "int8"),
+    "onnx_encoder": ("float32",),
 }
 # The same for a file with the adapters of several tasks.
 OF_MANY_TASKS = {"onnx": ("float32", "int8")}

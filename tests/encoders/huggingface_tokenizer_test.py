@@ -23,6 +23,7 @@ from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.encoders import graph_tokenizers
 from tf_adapters.encoders import huggingface_tokenizer
 from tf_adapters.encoders import minilm
+from tf_adapters.encoders.modernbert_tokenizer import ModernBertTokenizer
 from tf_adapters.encoders.word_piece import WordPieceTokenizer
 
 pytestmark = pytest.mark.integration
@@ -126,6 +127,26 @@ def test_byte_pairs_give_the_ids_of_transformers():
     original = transformers.RobertaTokenizer.from_pretrained(str(folder))
     received = packed_ids(packer_of("roberta_bare"), SOME)
     assert received == expected_ids(original, SOME)
+
+
+def test_byte_pairs_of_blank_lines_rare_spaces_and_the_digit_six(tmp_path):
+    """KerasHub's code has other ids for each of these texts."""
+    source = huggingface_folders.folder("roberta_bare")
+    shutil.copy(source / "config.json", tmp_path)
+    vocabulary = json.loads((source / "vocab.json").read_text("utf-8"))
+    # A merge of all real vocabularies.
+    vocabulary |= {"ĊĊ": len(vocabulary)}
+    (tmp_path / "vocab.json").write_text(json.dumps(vocabulary))
+    merges = (source / "merges.txt").read_text("utf-8").rstrip() + "\nĊ Ċ\n"
+    (tmp_path / "merges.txt").write_text(merges, "utf-8")
+    texts = ["a.\n\nB", "\n\na \n\n b\n\n", "a \u2028 b \x85c", "२०१६ ६ a"]
+    original = transformers.RobertaTokenizer.from_pretrained(str(tmp_path))
+    expected = expected_ids(original, texts)
+    tokenizer = huggingface_tokenizer.load_huggingface_tokenizer(tmp_path)
+    assert ids_of(tokenizer, texts) == expected
+    special = ("[CLS]", "[SEP]", "[PAD]", "[MASK]")
+    vocabulary |= {t: len(vocabulary) + i for i, t in enumerate(special)}
+    assert ModernBertTokenizer(vocabulary, tokenizer.merges)(texts) == expected
 
 
 def test_sentence_pieces_give_the_ids_of_sentencepiece():

@@ -8,6 +8,7 @@ from typing import Any
 import keras_hub
 
 if TYPE_CHECKING:
+    from tf_adapters.encoders.roberta_tokenizer import RobertaTokenizer
     from tf_adapters.encoders.word_piece import WordPieceTokenizer
 
 
@@ -15,7 +16,7 @@ def byte_pair(
     vocabulary: dict[str, int] | str,
     merges: list[str] | str,
     add_prefix_space: bool,
-) -> keras_hub.models.RobertaTokenizer:
+) -> RobertaTokenizer:
     """Returns a RoBERTa tokenizer with a given vocabulary.
 
     Args:
@@ -23,14 +24,11 @@ def byte_pair(
         merges: List of byte-pair merges, or the path of `merges.txt`.
         add_prefix_space: Whether to add a space before a text.
     """
-    return keras_hub.models.RobertaTokenizer(
-        vocabulary,
-        merges,
-        add_prefix_space=add_prefix_space,
-        # "</s>" in a text is treated as plain text; see word_piece.py.
-        unsplittable_tokens=[],
-        # KerasHub's Python code splits numbers as in Llama 3, not in RoBERTa.
-        _allow_python_workflow=False,
+    # Imported here, because loading also works without TensorFlow.
+    from tf_adapters.encoders.roberta_tokenizer import RobertaTokenizer
+
+    return RobertaTokenizer(
+        vocabulary, merges, add_prefix_space=add_prefix_space
     )
 
 

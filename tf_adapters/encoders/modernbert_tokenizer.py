@@ -14,6 +14,7 @@ import keras_hub
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from tf_adapters.encoders.byte_pairs import byte_pair_ids
 from tf_adapters.encoders.modernbert import ModernBertBackbone
 
 
@@ -77,7 +78,7 @@ class ModernBertTokenizer(keras_hub.tokenizers.BytePairTokenizer):
     def _tokens(self, texts: tf.Tensor) -> tf.RaggedTensor:
         texts = tf_text.normalize_utf8(texts, "NFC")
         if not self.added_tokens:
-            return super().tokenize(texts)
+            return byte_pair_ids(self, texts)
         # A regular expression takes the first alternative that matches, so
         # longer tokens come first.
         longest_first = sorted(self.added_tokens, key=len, reverse=True)
@@ -90,7 +91,7 @@ class ModernBertTokenizer(keras_hub.tokenizers.BytePairTokenizer):
         alone = tf.RaggedTensor.from_row_lengths(
             added, tf.cast(is_added, tf.int64)
         )
-        words = super().tokenize(tf.where(is_added, "", parts))
+        words = byte_pair_ids(self, tf.where(is_added, "", parts))
         tokens = tf.concat([alone, words], axis=1)
         return pieces.with_flat_values(tokens).merge_dims(1, 2)
 

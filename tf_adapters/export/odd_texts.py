@@ -1,10 +1,9 @@
 """Unusual texts on which two tokenizers are compared.
 
 Texts on which a `TextPacker` is known to differ from the original tokenizer are
-left out: words of more than 100 bytes (WordPiece), and a space and a no-break
-space at the end (byte-level BPE). Combining characters after a ligature or a
-similar character are left out too, because SentencePiece does not compose their
-normal form.
+left out: words of more than 100 bytes (WordPiece). Combining characters after a
+ligature or a similar character are left out too, because SentencePiece does not
+compose their normal form.
 """
 
 import numpy as np
@@ -13,9 +12,9 @@ _PARTS = (
     "the film|was|NOT|good.|it's | the|re-enter|they'll|fishing|watered|don't|"
     "WE'RE|(why?)|\"quoted\"|``so''|3.14|1,250.75|9,|12|€5|a/b|x@y.com|#|##s|-|"
     "_|…|½|ﬁ|Ⅷ|１２|Ω|ß|cafe|Élan|naïve|İz|e\u0301|I\u0307|x\u0301y|ёлка|Привет|"
-    "ΟΔΟΣ|電影|日本の|한국어|हिन्दी|نص|😀|🇩🇪|👍🏽||  |\t|\n|no\u00a0break|"
-    "wide\u3000space|\u200b|\ufeff|co\u00adop|a\x00b|\x07|▁|Ġ|[SEP]|[CLS]|[MASK]|"
-    "[UNK]|[PAD]|<s>|</s>|<unk>|<mask>|<pad>"
+    "ΟΔΟΣ|電影|日本の|한국어|हिन्दी|२०१६|نص|😀|🇩🇪|👍🏽||  |\t|\n|\n\n|"
+    "no\u00a0break|\u00a0|\u2028|wide\u3000space|\u200b|\ufeff|co\u00adop|a\x00b|"
+    "\x07|▁|Ġ|[SEP]|[CLS]|[MASK]|[UNK]|[PAD]|<s>|</s>|<unk>|<mask>|<pad>"
 ).split("|")
 _ENDS = (" ", " ", " ", "")
 

@@ -86,6 +86,22 @@ def test_word_piece_gives_the_ids_of_transformers(options):
     assert ids_of(tokenizer, TEXTS) == expected_ids(original, TEXTS)
 
 
+@pytest.mark.parametrize("split_on_cjk", [True, False])
+def test_the_longest_word_has_100_characters(split_on_cjk):
+    letters = ["a", "я", "ข", "😀", "中"]
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters]
+    tokens += [f"##{letter}" for letter in letters]
+    original = transformers.BertTokenizer(
+        vocab={t: i for i, t in enumerate(tokens)},
+        tokenize_chinese_chars=split_on_cjk,
+    )
+    tokenizer = WordPieceTokenizer(tokens, split_on_cjk=split_on_cjk)
+    words = [letter * n for letter in letters for n in (34, 100, 101, 500)]
+    # Long texts of short words, and a word that accents make longer.
+    texts = [*words, "a" * 60 + "," + "a" * 60, "a " * 200, "á" * 100]
+    assert tokenizer(texts) == expected_ids(original, texts)
+
+
 def test_word_piece_keeps_its_options_in_its_config():
     source = huggingface_folders.folder("bert")
     vocabulary = (source / "vocab.txt").read_text(encoding="utf-8").split("\n")

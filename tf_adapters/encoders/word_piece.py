@@ -4,13 +4,9 @@ KerasHub's tokenizer folds case by Unicode's NFKC rules, but BERT lowercases.
 KerasHub therefore changes "½", "™", "…" and "ß" to other text, and treats
 control characters and no-break spaces differently. Here, texts are cleaned as
 in the `BertNormalizer` of Hugging Face's tokenizers. Then KerasHub's class
-splits them and looks up ids. Two differences from the original remain, one
-deliberate, one rare:
-
-- Special tokens such as "[SEP]" in a text are treated as text, because the
-  input of a served model must not insert separators.
-- A word longer than 100 bytes becomes `[UNK]`; in the original the limit is 100
-  characters.
+splits them and looks up ids. One difference from the original remains:
+special tokens such as "[SEP]" in a text are treated as text, because the input
+of a served model must not insert separators.
 """
 
 from collections.abc import Sequence
@@ -25,6 +21,14 @@ import tensorflow_text as tf_text
 # private and unassigned characters except for tab and line ends.
 _DROPPED = r"[^\P{C}\t\n\r]|\x{fffd}"
 _SPACES = r"[\t\n\r\p{Z}]"
+# A word longer than 100 characters becomes `[UNK]`. TensorFlow Text's limit is
+# in bytes, of which a character has up to 4.
+_MAX_BYTES = 400
+_SPLIT = r" !-/:-@\[-`{-~\p{P}"  # Space and punctuation.
+_CJK = (
+    r"\x{3400}-\x{4DBF}\x{4E00}-\x{9FFF}\x{F900}-\x{FAFF}"
+    r"\x{20000}-\x{2A6DF}\x{2A700}-\x{2CEAF}\x{2F800}-\x{2FA1F}"
+)
 
 
 def lowercased(texts: tf.Tensor) -> tf.Tensor:
@@ -90,7 +94,24 @@ class WordPieceTokenizer(keras_hub.models.BertTokenizer):
         if self.strips_accents:
             texts = tf_text.normalize_utf8(texts, "NFD")
             texts = tf.strings.regex_replace(texts, r"\p{Mn}", "")
-        return lowercased(texts) if self.lowercases else texts
+        if self.lowercases:
+            texts = lowercased(texts)
+        # Repeats words over the limit, so that they have over 400 bytes.
+        split = _SPLIT + _CJK if self.split_on_cjk else _SPLIT
+        return tf.strings.regex_replace(
+            texts, f"[^{split}]{{101,}}", r"\0\0\0\0"
+        )
+
+    def _set_vocabulary_tf(self) -> None:
+        self._fast_word_piece = tf_text.FastWordpieceTokenizer(
+            vocab=self.vocabulary,
+            token_out_type=self.compute_dtype,
+            suffix_indicator=self.suffix_indicator,
+            unknown_token=self.oov_token,
+            max_bytes_per_word=_MAX_BYTES,
+            no_pretokenization=True,
+            support_detokenization=True,
+        )
 
     def get_config(self) -> dict[str, Any]:
         return {

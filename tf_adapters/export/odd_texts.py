@@ -1,9 +1,8 @@
 """Unusual texts on which two tokenizers are compared.
 
 Texts on which a `TextPacker` is known to differ from the original tokenizer are
-left out: words of more than 100 bytes (WordPiece). Combining characters after a
-ligature or a similar character are left out too, because SentencePiece does not
-compose their normal form.
+left out: combining characters after a ligature or a similar character, because
+SentencePiece does not compose their normal form.
 """
 
 import numpy as np
@@ -15,7 +14,7 @@ _PARTS = (
     "ΟΔΟΣ|電影|日本の|한국어|हिन्दी|२०१६|نص|😀|🇩🇪|👍🏽||  |\t|\n|\n\n|"
     "no\u00a0break|\u00a0|\u2028|wide\u3000space|\u200b|\ufeff|co\u00adop|a\x00b|"
     "\x07|▁|Ġ|[SEP]|[CLS]|[MASK]|[UNK]|[PAD]|<s>|</s>|<unk>|<mask>|<pad>"
-).split("|")
+).split("|") + ["ข" * 40, "я" * 51, "я" * 101]
 _ENDS = (" ", " ", " ", "")
 
 

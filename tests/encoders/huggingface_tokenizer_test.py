@@ -359,6 +359,23 @@ def test_words_added_to_a_vocabulary_are_found(tmp_path, file, content):
     assert 30522 in tokenizer([text])[0]
 
 
+@pytest.mark.parametrize("name", ["roberta_bare", "xlm_roberta", "deberta"])
+def test_words_added_to_other_vocabularies_are_found(tmp_path, name):
+    folder = shutil.copytree(huggingface_folders.folder(name), tmp_path / "e")
+    special = transformers.AutoTokenizer.from_pretrained(folder)
+    path = folder / "added_tokens.json"
+    path.write_text(json.dumps({special.mask_token: special.mask_token_id}))
+    load = huggingface_tokenizer.load_huggingface_tokenizer
+    assert not isinstance(
+        load(folder), huggingface_tokenizer.HuggingFaceTokenizer
+    )
+    path.write_text(json.dumps({"zxqw": len(special)}))
+    original = transformers.AutoTokenizer.from_pretrained(folder)
+    ids = load(folder)(["the zxqw film"])
+    assert ids == expected_ids(original, ["the zxqw film"])
+    assert original.convert_tokens_to_ids("zxqw") in ids[0]
+
+
 def test_a_tokenizer_of_another_class_is_not_word_piece(tmp_path):
     for name in ("vocab.txt", "config.json"):
         shutil.copy(minilm.minilm_folder() / name, tmp_path)

@@ -44,6 +44,11 @@ _WORD_PIECE = (
     *("RealmTokenizer", "RetriBertTokenizer", "SqueezeBertTokenizer"),
 )
 
+# Special tokens that a folder may add to its vocabulary without saying so.
+_SPECIAL = (
+    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+    *("<s>", "<pad>", "</s>", "<unk>", "<mask>"),
+)
 _FLAGS = (
     "add_prefix_space",
     "do_lower_case",
@@ -93,6 +98,8 @@ def _load(
 ) -> HuggingFaceTokenizer | keras_hub.tokenizers.Tokenizer:
     if not has_tensorflow_text():
         return HuggingFaceTokenizer(folder)
+    if _has_added_words(folder):
+        return _of_transformers(folder)
     if model_type in ("roberta", "xlm-roberta"):
         if (folder / "sentencepiece.bpe.model").is_file():
             check_model(folder / "sentencepiece.bpe.model")
@@ -157,25 +164,36 @@ def _needs_transformers(folder: pathlib.Path) -> bool:
     """Returns whether `vocab.txt` alone does not say how to tokenize.
 
     This is so for tokenizers that split words in another way, such as
-    `BertJapaneseTokenizer`, and for words that were added to the vocabulary.
+    `BertJapaneseTokenizer`.
     """
-    options = _options(folder)
     name = _class_name(folder) or "BertTokenizer"
-    if name.removesuffix("Fast") not in _WORD_PIECE:
-        return True
+    return name.removesuffix("Fast") not in _WORD_PIECE
+
+
+def _has_added_words(folder: pathlib.Path) -> bool:
+    """Returns whether words were added that the vocabulary does not have."""
+    options = _options(folder)
     entries = options.get("added_tokens_decoder")
     entries = entries.values() if isinstance(entries, dict) else ()
-    added = {
-        entry.get("content")
-        for entry in entries
-        if isinstance(entry, dict) and not entry.get("special")
-    }
+    entries = [entry for entry in entries if isinstance(entry, dict)]
+    added = {e.get("content") for e in entries if not e.get("special")}
     if (folder / "added_tokens.json").is_file():
         added |= set(config_checks.read_json(folder / "added_tokens.json"))
     # Special tokens are plain text, as in every text.
+    added -= {e.get("content") for e in entries if e.get("special")}
     added -= {value for value in options.values() if isinstance(value, str)}
-    text = (folder / "vocab.txt").read_text(encoding="utf-8")
-    return bool(added - {None} - set(text.split("\n")))
+    added -= {*_SPECIAL, None}
+    return bool(added - _vocabulary(folder)) if added else False
+
+
+def _vocabulary(folder: pathlib.Path) -> set[str]:
+    """Returns the tokens in `vocab.txt` or `vocab.json`, as a set."""
+    if (folder / "vocab.txt").is_file():
+        text = (folder / "vocab.txt").read_text(encoding="utf-8")
+        return set(text.split("\n"))
+    if (folder / "vocab.json").is_file():
+        return set(config_checks.read_json(folder / "vocab.json"))
+    return set()
 
 
 def _word_piece(folder: pathlib.Path, model_type: Any) -> WordPieceTokenizer:

@@ -94,6 +94,15 @@ def test_the_first_position_is_within_the_table(copy, value):
     _refused(folder, "`pad_token_id` must be a number from 0 to")
 
 
+@pytest.mark.parametrize("name", ["mpnet", "roberta_bare"])
+@pytest.mark.parametrize("value", [None, "514"])
+def test_the_number_of_positions_is_a_number(copy, name, value):
+    folder = copy(name)
+    key = "max_position_embeddings"
+    _edit(folder / "config.json", lambda config: config.update({key: value}))
+    _refused(folder, f"`{key}` must be a number from 1 to")
+
+
 def _not_finite(tensors):
     tensors["encoder.layer.0.output.dense.bias"][3] = np.nan
 

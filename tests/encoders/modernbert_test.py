@@ -189,6 +189,12 @@ def test_config_of_transformers_5(loaded, tmp_path):
     assert config == {**before, "local_theta": 5000.0, "name": config["name"]}
 
 
+def test_a_type_of_positions_that_is_not_read_is_allowed(tmp_path):
+    copy = shutil.copytree(FOLDER, tmp_path / "modernbert")
+    comparison.change_config(copy, position_embedding_type="sans_pos")
+    load_encoder(copy, with_tokenizer=False)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -201,6 +207,10 @@ def test_config_of_transformers_5(loaded, tmp_path):
         (
             {"rope_parameters": {"full_attention": {"rope_type": "yarn"}}},
             "rope_type='default'.*Received: 'yarn'",
+        ),
+        (
+            {"rope_scaling": {"type": "yarn"}},
+            "`rope_scaling`.*Received: 'yarn'",
         ),
         ({"num_hidden_layers": 3}, "does not describe: .*layers.3.attn"),
         ({"num_hidden_layers": 5}, "incomplete.*layers.4.attn"),

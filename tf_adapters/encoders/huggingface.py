@@ -75,7 +75,6 @@ def _first_position(config: dict[str, Any], path: pathlib.Path) -> int:
     """Returns the first token's index in RoBERTa's position embeddings."""
     padding = config.get("pad_token_id", 1)
     longest = config["max_position_embeddings"]
-    config_checks.check_number("max_position_embeddings", longest, 1, 1e9, path)
     config_checks.check_number("pad_token_id", padding, 0, longest - 2, path)
     return padding + 1
 
@@ -146,6 +145,10 @@ def load_huggingface(
     num_segments = options.pop("num_segments", None)
     first_position = 0
     if family.first_position is not None:
+        longest = arguments["max_sequence_length"]
+        config_checks.check_number(
+            "max_position_embeddings", longest, 1, 1e9, path
+        )
         first_position = family.first_position(config, path)
         arguments["max_sequence_length"] -= first_position
     if num_segments is not None and not family.has_token_type_row:
@@ -170,7 +173,8 @@ def _family(config: dict[str, Any], folder: pathlib.Path) -> Family:
             f"Received: model_type={shown(model_type)}"
         )
     position_type = config.get("position_embedding_type", "absolute")
-    if position_type != "absolute":
+    # Some ModernBERTs have another value, which their model does not read.
+    if model_type != "modernbert" and position_type != "absolute":
         raise UserError(
             f"`{folder}` uses positions that KerasHub's encoders do not have. "
             "Expected: position_embedding_type='absolute'. Received: "

@@ -92,11 +92,15 @@ def _theta(config: dict[str, Any], kind: str, path: Path) -> float:
     ropes = config.get("rope_parameters") or {}
     rope = ropes.get(kind) if isinstance(ropes, dict) else None
     rope = rope if isinstance(rope, dict) else {}
-    if rope.get("rope_type", "default") != "default":
-        raise UserError(
-            f"`{path}`: expected rope_type='default' in `rope_parameters`. "
-            f"Received: {shown(rope['rope_type'])}"
-        )
+    # Version 4 writes `rope_scaling`, which may name the type `type`.
+    scaling = config.get("rope_scaling") or {}
+    for found in (rope, scaling if isinstance(scaling, dict) else {}):
+        rope_type = found.get("rope_type", found.get("type", "default"))
+        if rope_type != "default":
+            raise UserError(
+                f"`{path}`: expected rope_type='default' in `rope_parameters` "
+                f"or `rope_scaling`. Received: {shown(rope_type)}"
+            )
     # In the published checkpoints, local blocks use the theta of global blocks
     # if their own is null.
     theta = rope.get("rope_theta") or config.get(key, default)

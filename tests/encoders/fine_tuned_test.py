@@ -11,6 +11,7 @@ from tests.fixtures import huggingface_folders
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
+from tf_adapters.common.errors import AdapterError
 from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.models import saving
@@ -71,6 +72,17 @@ def test_a_run_of_method_full_names_its_encoder(full_run, place):
     assert encoder_fingerprint(encoder) != encoder_fingerprint(base)
     assert encoder.takes_segments == base.takes_segments
     assert type(tokenizer) is type(base_tokenizer)
+
+
+def test_a_run_does_not_load_with_rounded_weights(full_run):
+    folder, _ = full_run
+    advice = 'rounded to bfloat16: load the encoder with dtype="mixed_bfloat16"'
+    with pytest.raises(AdapterError, match=advice):
+        load_encoder(folder, dtype="bfloat16", with_tokenizer=False)
+    encoder, _ = load_encoder(BASE, dtype="bfloat16", with_tokenizer=False)
+    with pytest.raises(AdapterError, match=advice):
+        saving.load_adapter(folder / "adapter", encoder)
+    load_encoder(folder, dtype="mixed_bfloat16", with_tokenizer=False)
 
 
 def test_sequential_fine_tuning_starts_from_there(full_run, tmp_path):

@@ -138,3 +138,18 @@ def encoder_fingerprint(encoder: Encoder) -> str:
     time.
     """
     return hash_of_weights(encoder.backbone, encoder.settings, {})
+
+
+def rounding_advice(encoder: Encoder) -> str:
+    """Returns what to do if other weights may be due to rounding, or `""`.
+
+    The sentence is for messages about fingerprints that differ. It is empty if
+    the weights are in float32.
+    """
+    dtype = encoder.backbone.variable_dtype
+    if dtype == "float32":
+        return ""
+    return (
+        f"The weights were rounded to {dtype}: load the encoder with "
+        f'dtype="mixed_{dtype}", which keeps them in float32.'
+    )

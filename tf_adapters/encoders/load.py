@@ -23,6 +23,7 @@ from tf_adapters.encoders import minilm
 from tf_adapters.encoders import preset_checks
 from tf_adapters.encoders import quantization
 from tf_adapters.encoders.encoder import Encoder
+from tf_adapters.encoders.encoder import rounding_advice
 from tf_adapters.encoders.keras_hub_families import FAMILIES
 from tf_adapters.encoders.keras_hub_families import fields_of
 
@@ -80,7 +81,8 @@ def load_encoder(
             `None` (default) uses Keras's global policy, but keeps weights in
             float32: a global `"bfloat16"` becomes `"mixed_bfloat16"`. An
             explicit `"bfloat16"` or `"float16"` also halves the size of the
-            weights, but methods that train some of them then raise an error.
+            weights, but methods that train some of them then raise an error,
+            and runs that were trained with float32 weights do not load.
         with_tokenizer: Whether to load the tokenizer, too. Defaults to `True`.
             If `False`, the folder needs no vocabulary; use this if your inputs
             are token ids.
@@ -209,8 +211,8 @@ def _load_trained(
         raise AdapterError(
             f"The encoder in {folder} was trained from `{base.name}` with "
             f"fingerprint {config['encoder']['fingerprint'][:12]}, but "
-            f"`{base.name}` now has {fingerprint[:12]}. Put that encoder back, "
-            "or train again."
+            f"`{base.name}` now has {fingerprint[:12]}. "
+            + (rounding_advice(base) or "Put it back, or train again.")
         )
     fine_tuned.load_fine_tuned_weights(base.backbone, folder, config)
     return dataclasses.replace(base, name=name), tokenizer

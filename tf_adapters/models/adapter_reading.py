@@ -14,6 +14,7 @@ from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.encoders.encoder import Encoder
+from tf_adapters.encoders.encoder import rounding_advice
 from tf_adapters.interop import foreign_folder
 from tf_adapters.interop import formats
 from tf_adapters.interop.sizes import check_sizes
@@ -140,7 +141,8 @@ def _read_ours(
             f"The adapter in {folder} was trained on encoder "
             f"`{cut(found['name'])}` with fingerprint "
             f"{found['fingerprint'][:12]}, but `{encoder.name}` has "
-            f"{encoder.fingerprint[:12]}. Load that encoder."
+            f"{encoder.fingerprint[:12]}. "
+            + (rounding_advice(encoder) or "Load that encoder.")
         )
     _check_quantization(found.get("quantization"), encoder, folder)
     path = folder / adapter_folder.WEIGHTS_FILE

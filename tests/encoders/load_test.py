@@ -438,3 +438,13 @@ def test_every_activation_of_a_checkpoint_is_known_to_the_layers():
 
     for name in huggingface.ACTIVATIONS.values():
         activations.get_activation(name)
+
+
+def test_a_rest_of_pretraining_is_not_read(folder):
+    def add(weights):
+        word = weights["embeddings.word_embeddings.weight"]
+        weights["embeddings.word_embeddings._weight"] = word * 2
+
+    change_weights(folder, add)
+    encoder, _ = load_lib.load_encoder(folder)
+    assert encoder.fingerprint == load("bert")[0].fingerprint

@@ -253,6 +253,23 @@ def test_an_output_matrix_of_its_own_is_refused(tied, tmp_path):
         masked_lm_heads.load_masked_lm_head(model, tmp_path)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_embeddings_stored_as_the_output_matrix_only(tmp_path, dtype):
+    shutil.copytree(_PATH / "roberta", tmp_path, dirs_exist_ok=True)
+    tensors = load_file(tmp_path / "model.safetensors")
+    name = "roberta.embeddings.word_embeddings.weight"
+    tensors["lm_head.decoder.weight"] = tensors.pop(name)
+    save_file(tensors, tmp_path / "model.safetensors")
+    encoder, expected = (
+        tf_adapters.load_encoder(path, dtype, with_tokenizer=False)[0]
+        for path in (tmp_path, _PATH / "roberta")
+    )
+    assert encoder.fingerprint == expected.fingerprint
+    head = tf_adapters.heads.MaskedLM.for_encoder(encoder)
+    model = tf_adapters.adapt(encoder, tf_adapters.methods.HeadOnly(), head)
+    assert masked_lm_heads.load_masked_lm_head(model, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("name", "activation"), [("roberta", "gelu"), ("bert", "relu")]
 )

@@ -115,6 +115,10 @@ _SUFFIXES = {
     "embeddings": "weight",
     "rel_embedding": "weight",
 }
+_EMBEDDINGS = (
+    "embeddings.word_embeddings.weight",
+    "embeddings.tok_embeddings.weight",
+)
 _POSITIONS = "embeddings.position_embeddings.weight"
 _TOKEN_TYPES = "embeddings.token_type_embeddings.weight"
 # Prefixes of encoder tensors. All others belong to a head or a pooler.
@@ -128,6 +132,16 @@ _ENCODER = (
 )
 # Constants that old versions of transformers saved like weights.
 _CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids")
+
+# Names of the output matrix in the checkpoints that store it.
+OUTPUTS = (
+    "cls.predictions.decoder.weight",
+    "lm_head.decoder.weight",
+    "vocab_projector.weight",
+    "generator_lm_head.weight",
+    "predictions.decoder.weight",
+    "decoder.weight",
+)
 
 
 def port_weights(
@@ -158,6 +172,7 @@ def port_weights(
     names = {
         v.path: _tensor_name(v.path, family.modules) for v in backbone.weights
     }
+    names = {k: _stored_name(v, checkpoint) for k, v in names.items()}
     pooler = names.get("pooled_dense/kernel")
     # KerasHub's ELECTRA has a pooler, but no checkpoint does.
     has_pooler = pooler in checkpoint.names
@@ -188,6 +203,17 @@ def _tensor_name(path: str, modules: dict[str, str]) -> str:
     return f"{module.format(*re.findall(number, layer))}.{_SUFFIXES[variable]}"
 
 
+def _stored_name(name: str, checkpoint: HuggingFaceCheckpoint) -> str:
+    """Returns the name under which a checkpoint has a tensor.
+
+    If the output matrix of a head for masked tokens is the token embedding,
+    safetensors may store it under the name of the output matrix only.
+    """
+    outputs = sorted(checkpoint.names.intersection(OUTPUTS))
+    is_stored = name in checkpoint.names or name not in _EMBEDDINGS
+    return name if is_stored or not outputs else outputs[0]
+
+
 def _check_names(expected: set[str], checkpoint: HuggingFaceCheckpoint) -> None:
     missing = sorted(expected - checkpoint.names)
     if missing:
@@ -200,7 +226,10 @@ def _check_names(expected: set[str], checkpoint: HuggingFaceCheckpoint) -> None:
     unused = sorted(
         name
         for name in checkpoint.names - expected
-        if name.startswith(_ENCODER) and name not in _CONSTANTS
+        if name.startswith(_ENCODER)
+        and name not in _CONSTANTS
+        # Rests of DeBERTa's pretraining, which no model of transformers reads.
+        and not name.endswith("._weight")
     )
     if unused:
         raise UserError(

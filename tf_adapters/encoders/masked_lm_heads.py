@@ -12,6 +12,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.encoders import keras_hub_masked_lm
 from tf_adapters.encoders import load as load_lib
 from tf_adapters.encoders.huggingface_checkpoint import HuggingFaceCheckpoint
+from tf_adapters.encoders.huggingface_weights import OUTPUTS
 
 if TYPE_CHECKING:
     import os
@@ -50,15 +51,6 @@ _FORMS: tuple[tuple[Any, ...], ...] = (
     ),
     # ModernBERT, whose dense layer and norm have no biases; ours stay zero
     ("head.dense", "head.norm", "decoder.bias", False),
-)
-# Names of the output matrix in the checkpoints that store it.
-_OUTPUTS = (
-    "cls.predictions.decoder.weight",
-    "lm_head.decoder.weight",
-    "vocab_projector.weight",
-    "generator_lm_head.weight",
-    "predictions.decoder.weight",
-    "decoder.weight",
 )
 
 
@@ -119,9 +111,11 @@ def _check_tied(encoder: Encoder, checkpoint: HuggingFaceCheckpoint) -> None:
     """Raises a `UserError` if the output matrix is not the token embedding."""
     if encoder.quantization:
         return  # The embeddings are rounded, so they cannot be compared.
-    embeddings = encoder.backbone.token_embedding.embeddings
-    for name in checkpoint.names.intersection(_OUTPUTS):
-        if not np.array_equal(checkpoint.read(name), embeddings):
+    embeddings = encoder.backbone.token_embedding.embeddings.numpy()
+    for name in checkpoint.names.intersection(OUTPUTS):
+        # The embeddings are rounded if they are bfloat16, for example.
+        output = checkpoint.read(name).astype(embeddings.dtype)
+        if not np.array_equal(output, embeddings):
             raise UserError(
                 f"`{name}` in `{checkpoint.folder}` is not the encoder's token "
                 "embedding: heads for masked tokens with an output matrix of "

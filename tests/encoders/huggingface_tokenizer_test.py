@@ -393,6 +393,42 @@ def test_a_tokenizer_of_another_class_is_not_word_piece(tmp_path):
         huggingface_tokenizer.load_huggingface_tokenizer(tmp_path)
 
 
+def test_a_class_that_reads_tokenizer_json_only_is_given_that(
+    only_tokenizer_json,
+):
+    shutil.copy(minilm.minilm_folder() / "vocab.txt", only_tokenizer_json)
+    normalizer = {"type": "BertNormalizer", "clean_text": True}
+    normalizer |= {"handle_chinese_chars": False, "strip_accents": False}
+    folders.edit(
+        only_tokenizer_json / "tokenizer.json",
+        "normalizer",
+        {**normalizer, "lowercase": True},
+    )
+    path = only_tokenizer_json / "tokenizer_config.json"
+    names = ("unk", "cls", "sep", "pad", "mask")
+    options = {f"{n}_token": f"[{n.upper()}]" for n in names}
+    options["tokenizer_class"] = "PreTrainedTokenizerFast"
+    path.write_text(json.dumps(options))
+    original = transformers.AutoTokenizer.from_pretrained(only_tokenizer_json)
+    tokenizer = huggingface_tokenizer.load_huggingface_tokenizer(
+        only_tokenizer_json
+    )
+    texts = ["a caf\u00e9", "\u4e2d\u6587x"]
+    ids = expected_ids(original, texts, truncation=False, padding=False)
+    assert ids_of(tokenizer.in_graph(), texts) == tokenizer(texts) == ids
+
+
+def test_the_last_of_equal_tokens_counts(tmp_path):
+    source = huggingface_folders.folder("bert")
+    shutil.copy(source / "config.json", tmp_path)
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "", "b"]
+    tokens += ["a", "", "c"]
+    (tmp_path / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    tokenizer = huggingface_tokenizer.load_huggingface_tokenizer(tmp_path)
+    assert tokenizer(["a b c"]) == [[8, 7, 10]]
+    assert len(tokenizer.get_vocabulary()) == len(tokens)
+
+
 def test_a_tokenizer_without_special_tokens_is_refused(only_tokenizer_json):
     folders.edit(only_tokenizer_json / "tokenizer.json", "post_processor", None)
     options = {"tokenizer_class": "PreTrainedTokenizerFast"}

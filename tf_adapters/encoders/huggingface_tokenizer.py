@@ -44,6 +44,8 @@ _WORD_PIECE = (
     *("RealmTokenizer", "RetriBertTokenizer", "SqueezeBertTokenizer"),
 )
 
+# Classes of transformers that read `tokenizer.json` as it is.
+_GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
 # Special tokens that a folder may add to its vocabulary without saying so.
 _SPECIAL = (
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
@@ -164,9 +166,11 @@ def _needs_transformers(folder: pathlib.Path) -> bool:
     """Returns whether `vocab.txt` alone does not say how to tokenize.
 
     This is so for tokenizers that split words in another way, such as
-    `BertJapaneseTokenizer`.
+    `BertJapaneseTokenizer`, and for classes that only read `tokenizer.json`.
     """
     name = _class_name(folder) or "BertTokenizer"
+    if name in _GENERIC and (folder / "tokenizer.json").is_file():
+        return True
     return name.removesuffix("Fast") not in _WORD_PIECE
 
 
@@ -204,8 +208,14 @@ def _word_piece(folder: pathlib.Path, model_type: Any) -> WordPieceTokenizer:
         lowercase = (content.get("normalizer") or {}).get("lowercase")
     # Split at "\n" only: `str.split` would also split tokens that are spaces.
     text = (folder / "vocab.txt").read_text(encoding="utf-8")
+    tokens = text.removesuffix("\n").split("\n")
+    # The last one counts if a token is there twice, as in transformers.
+    ids = {token: i for i, token in enumerate(tokens)}
     return graph_tokenizers.word_piece_class(model_type == "mpnet")(
-        text.removesuffix("\n").split("\n"),
+        [
+            token if ids[token] == i else f"[unused id {i}]"
+            for i, token in enumerate(tokens)
+        ],
         # transformers' BertTokenizer lowercases by default.
         lowercase=True if lowercase is None else lowercase,
         strip_accents=options.get("strip_accents"),

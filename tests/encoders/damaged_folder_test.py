@@ -184,6 +184,14 @@ def test_a_vocabulary_has_a_limited_size(copy):
     _refused(folder, "vocab.txt` cannot be read: it is larger than")
 
 
+@pytest.mark.parametrize("file", ["train.txt", "train.json"])
+def test_other_files_may_have_any_size(copy, file):
+    folder = copy("bert")
+    with (folder / file).open("wb") as opened:
+        opened.truncate(1 << 40)
+    load_lib.load_encoder(folder)
+
+
 def test_a_vocabulary_is_no_larger_than_its_encoder(copy):
     folder = copy("bert")
     with (folder / "vocab.txt").open("a") as file:

@@ -22,9 +22,19 @@ _LENGTHS = {"num_hidden_layers": _MAX_LAYERS, "num_labels": 1_000_000}
 # A configuration may describe at most this many more weights than its weights
 # files have bytes. Exact shapes are compared when each tensor is read.
 _SPARE_WEIGHTS = 10_000_000
-# Largest size in bytes of files with settings, vocabularies and weights.
-_ENDINGS = {".json": 1 << 28, ".txt": 1 << 28, ".model": 1 << 28}
-_ENDINGS |= {".spm": 1 << 28, ".h5": 1 << 40}
+# Largest size in bytes of files with settings, vocabularies and weights, by
+# ending or name.
+_MOST = {".model": 1 << 28, ".spm": 1 << 28, ".h5": 1 << 40}
+# Text files that KerasHub or transformers opens. Others, such as a table next to
+# an encoder, may have any size.
+_NAMES = (
+    *("added_tokens.json", "config.json", "merges.txt", "metadata.json"),
+    *("model.safetensors.index.json", "model.weights.json"),
+    *("preprocessor.json", "special_tokens_map.json", "task.json"),
+    *("tokenizer.json", "tokenizer_config.json", "vocab.json", "vocab.txt"),
+    *("vocabulary.json", "vocabulary.txt"),
+)
+_MOST |= dict.fromkeys(_NAMES, 1 << 28)
 
 
 def read_json(path: str | pathlib.Path) -> dict[str, Any]:
@@ -61,14 +71,15 @@ def check_files(folder: str | pathlib.Path) -> None:
         folder: Path of the encoder's folder.
 
     Raises:
-        UserError: If a file is a pipe or a device, or has more than 256 MiB
-            and does not hold weights. The message names the file.
+        UserError: If a file of an encoder is a pipe or a device, or has more
+            than 256 MiB and does not hold weights. The message names the file.
     """
     for path in sorted(pathlib.Path(folder).rglob("*")):
-        if path.suffix not in _ENDINGS or path.is_dir():
+        most = _MOST.get(path.name, _MOST.get(path.suffix))
+        if most is None or path.is_dir():
             continue
         try:
-            text_files.check_file(path, _ENDINGS[path.suffix])
+            text_files.check_file(path, most)
         except UserError as error:
             raise UserError(f"`{path}` cannot be read: {error}.") from error
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 
+import keras_hub
 import pytest
 import sentencepiece
 import tensorflow as tf
@@ -23,6 +24,7 @@ from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.encoders import graph_tokenizers
 from tf_adapters.encoders import huggingface_tokenizer
 from tf_adapters.encoders import minilm
+from tf_adapters.encoders import own_tokenizers
 from tf_adapters.encoders.modernbert_tokenizer import ModernBertTokenizer
 from tf_adapters.encoders.word_piece import WordPieceTokenizer
 
@@ -160,6 +162,8 @@ def test_byte_pairs_of_blank_lines_rare_spaces_and_the_digit_six(tmp_path):
     expected = expected_ids(original, texts)
     tokenizer = huggingface_tokenizer.load_huggingface_tokenizer(tmp_path)
     assert ids_of(tokenizer, texts) == expected
+    preset = keras_hub.models.RobertaTokenizer(vocabulary, tokenizer.merges)
+    assert ids_of(own_tokenizers.of_preset(preset), texts) == expected
     special = ("[CLS]", "[SEP]", "[PAD]", "[MASK]")
     vocabulary |= {t: len(vocabulary) + i for i, t in enumerate(special)}
     assert ModernBertTokenizer(vocabulary, tokenizer.merges)(texts) == expected

@@ -238,10 +238,9 @@ def _tokenizer_of_preset(
     if not has_tensorflow_text():
         return _from_preset(load, source)
     # Keras only finds classes that were imported.
-    from tf_adapters.encoders import own_tokenizers  # noqa: F401
-    from tf_adapters.encoders import sentence_piece
+    from tf_adapters.encoders import own_tokenizers
 
-    return sentence_piece.of_preset(_from_preset(load, source))
+    return own_tokenizers.of_preset(_from_preset(load, source))
 
 
 def _check_tokenizer(encoder: Encoder, tokenizer: Any) -> None:

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import keras_hub
-
 from tf_adapters.common.errors import UserError
 from tf_adapters.encoders.albert_tokenizer import AlbertTokenizer
 from tf_adapters.encoders.deberta_tokenizer import DebertaTokenizer
@@ -47,20 +45,3 @@ def _check_deberta(options: dict[str, Any], path: Path) -> None:
                 "supported with `spm.model`. Remove `spm.model`, so that texts "
                 "are tokenized from `tokenizer.json`."
             )
-
-
-def of_preset(
-    tokenizer: keras_hub.tokenizers.Tokenizer,
-) -> keras_hub.tokenizers.Tokenizer:
-    """Replaces KerasHub's ALBERT or DeBERTa-v3 tokenizer by this library's.
-
-    Other tokenizers are returned unchanged. KerasHub's ALBERT tokenizer does
-    not lowercase texts, although the vocabularies of its presets contain only
-    lowercase pieces.
-    """
-    ours = {
-        keras_hub.models.AlbertTokenizer: AlbertTokenizer,
-        keras_hub.models.DebertaV3Tokenizer: DebertaTokenizer,
-    }
-    cls = ours.get(type(tokenizer))
-    return tokenizer if cls is None else cls(tokenizer.proto)

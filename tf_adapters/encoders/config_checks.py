@@ -25,8 +25,8 @@ _SPARE_WEIGHTS = 10_000_000
 # Largest size in bytes of files with settings, vocabularies and weights, by
 # ending or name.
 _MOST = {".model": 1 << 28, ".spm": 1 << 28, ".h5": 1 << 40}
-# Text files that KerasHub or transformers opens. Others, such as a table next to
-# an encoder, may have any size.
+# Text files that KerasHub or transformers opens. Others, such as a table next
+# to an encoder, may have any size.
 _NAMES = (
     *("added_tokens.json", "config.json", "merges.txt", "metadata.json"),
     *("model.safetensors.index.json", "model.weights.json"),

@@ -105,7 +105,7 @@ class WordPieceTokenizer(keras_hub.models.BertTokenizer):
     def _set_vocabulary_tf(self) -> None:
         self._fast_word_piece = tf_text.FastWordpieceTokenizer(
             vocab=self.vocabulary,
-            token_out_type=self.compute_dtype,
+            token_out_type=tf.as_dtype(self.compute_dtype),
             suffix_indicator=self.suffix_indicator,
             unknown_token=self.oov_token,
             max_bytes_per_word=_MAX_BYTES,

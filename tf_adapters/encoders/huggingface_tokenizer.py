@@ -2,8 +2,9 @@
 
 `vocab.txt`, `vocab.json` with `merges.txt`, and the SentencePiece models of
 XLM-R, ALBERT and DeBERTa-v3 are loaded as KerasHub tokenizers, which run in a
-graph and therefore in a SavedModel. If a folder only has `tokenizer.json`, or
-TensorFlow Text is not installed, the tokenizer of transformers is used.
+graph and therefore in a SavedModel. If a folder only has `tokenizer.json`, if
+words were added to its vocabulary, or if TensorFlow Text is not installed, the
+tokenizer of transformers is used.
 """
 
 from __future__ import annotations

@@ -93,7 +93,8 @@ def load_encoder(
 
     Returns:
         `(Encoder, tokenizer)`. The tokenizer is KerasHub's, or, for a folder
-        that only has `tokenizer.json`, a
+        that only has `tokenizer.json` or has words that were added to its
+        vocabulary, a
         `tf_adapters.encoders.huggingface_tokenizer.HuggingFaceTokenizer`. It is
         `None` if `with_tokenizer` is `False`.
 

@@ -10,8 +10,10 @@ import sys
 import pytest
 
 from tests import commands
+from tests import tiny
 from tests.interop import folders
 from tests.interop import hub_double
+import tf_adapters
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import hub_address
 from tf_adapters.interop import listing
@@ -205,6 +207,23 @@ def test_a_damaged_folder_among_them_is_named(content, tmp_path):
     path.write_text(json.dumps({"config": content}))
     with pytest.raises(AdapterError, match="task.* is damaged"):
         listing.list_adapters(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "text"),
+    [
+        ("accuracy 0.91", "accuracy 0.91"),
+        (0.91, "0.91"),
+        ({"accuracy": 0.91, "by": "me"}, "accuracy 0.91"),
+        (None, "-"),
+    ],
+)
+def test_metrics_of_a_program_are_listed(metrics, text, tmp_path):
+    model = tf_adapters.adapt(tiny.encoder(), tf_adapters.methods.BitFit())
+    details = {"metrics": metrics}
+    tf_adapters.save_adapter(model, tmp_path / "adapter", details)
+    (listed,) = listing.list_adapters(tmp_path)
+    assert listed.metrics == text
 
 
 def test_a_name_has_nothing_that_a_folder_cannot_be_called():

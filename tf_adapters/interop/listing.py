@@ -95,7 +95,10 @@ def _ours(config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _text(metrics: dict[str, Any]) -> str:
+def _text(metrics: Any) -> str:
+    # `save_adapter` writes any details that a program gives.
+    if not isinstance(metrics, dict):
+        return str(metrics)
     found = [
         f"{name} {value:.4g}"
         for name, value in metrics.items()

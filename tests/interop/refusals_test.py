@@ -439,6 +439,26 @@ def test_a_head_of_an_unknown_kind_is_left_out_on_request(case, file, tmp_path):
     assert not any("head/" in name for name in model.trained_variables())
 
 
+def test_an_adapter_of_peft_with_a_head_of_no_task_is_read_alone(tmp_path):
+    shutil.copytree(folders.FIXTURES / LORA, tmp_path / "task")
+    path = tmp_path / "task" / "adapter_config.json"
+    folders.edit(path, "task_type", None)
+    encoder = folders.encoder(LORA)
+    with pytest.raises(AdapterError, match="is None. Load .* with_head=False"):
+        tf_adapters.load_adapter(tmp_path / "task", encoder)
+    model = tf_adapters.load_adapter(
+        tmp_path / "task", encoder, with_head=False
+    )
+    assert model.head is None
+    # A module of the encoder is not left out.
+    folders.edit(path, "modules_to_save", ["classifier", "pooler"])
+    path = tmp_path / "task" / "adapter_model.safetensors"
+    pooler = {"base_model.model.bert.pooler.dense.bias": np.ones(1)}
+    save_file({**load_file(path), **pooler}, path)
+    with pytest.raises(AdapterError, match=r"pooler\.dense\.bias"):
+        tf_adapters.load_adapter(tmp_path / "task", encoder, with_head=False)
+
+
 @pytest.mark.parametrize("name", ["fusion", "stack"])
 def test_a_members_head_matters_only_where_it_is_used(name, tmp_path):
     # Adapters can have kinds of heads that we do not support.

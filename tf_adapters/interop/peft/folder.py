@@ -75,6 +75,10 @@ def read_adapter(
         tensors = peft_heads.without_head(tensors, architecture, with_head)
         config = {**config, "task_type": None, "auto_mapping": None}
     form = peft_heads.read_head(config, tensors, architecture)
+    if form is None or not with_head:
+        tensors = peft_heads.without_saved(
+            config, tensors, architecture, with_head
+        )
     names = form.tensor_names() if form else []
     of_head = {theirs for name in names for theirs in name.theirs}
     rest = {k: v for k, v in tensors.items() if k not in of_head}

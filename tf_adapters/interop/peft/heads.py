@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import shown
+from tf_adapters.encoders.huggingface import FAMILIES
 from tf_adapters.interop import heads
 from tf_adapters.interop.architectures import check_head
 
@@ -73,6 +75,40 @@ def without_head(
     of_head = {n for n in tensors if n.startswith(("classifier.", "head."))}
     if of_head and with_head:
         check_head(architecture)
+    return {k: v for k, v in tensors.items() if k not in of_head}
+
+
+def without_saved(
+    config: dict[str, Any],
+    tensors: dict[str, np.ndarray],
+    architecture: Architecture,
+    with_head: bool,
+) -> dict[str, np.ndarray]:
+    """Removes the tensors of saved modules that the encoder does not have.
+
+    These are a head of any class, also of one that has no task in PEFT.
+
+    Args:
+        config: Contents of `adapter_config.json`.
+        tensors: Dict from PEFT's names, without prefixes, to arrays.
+        architecture: `Architecture`.
+        with_head: Whether the head is wanted.
+
+    Raises:
+        AdapterError: If there are such tensors and `with_head` is `True`.
+    """
+    modules = config.get("modules_to_save") or ()
+    saved = {module.partition(".")[0] for module in modules}
+    # Without one of the encoder's own modules, its outputs would differ.
+    names = FAMILIES[architecture.model_type].modules.values()
+    saved -= {"pooler", *(name.partition(".")[0] for name in names)}
+    of_head = {name for name in tensors if name.partition(".")[0] in saved}
+    if of_head and with_head:
+        raise AdapterError(
+            "tf_adapters does not know the kind of this head: `task_type` is "
+            f"{shown(config.get('task_type'))}. Load the adapter without its "
+            "head: with_head=False."
+        )
     return {k: v for k, v in tensors.items() if k not in of_head}
 
 

@@ -14,11 +14,13 @@ HEAD = heads.Classification(("no", "yes", "maybe"), dropout_rate=0.1)
 LABELS = np.array([0, 2, 1])
 LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 # What trains the encoder, computes its weights, and has frozen members.
-METHODS = ("full", "houlsby", "lora", "diff_pruning", "fusion")
+METHODS = ("full", "houlsby", "lora", "diff_pruning", "fusion", "full_mixout")
 
 
 def _model(name, remat, num_blocks=2):
     encoder = tiny.encoder(dropout=0.3, num_blocks=num_blocks)
+    # Mixout mixes the head with the values that it starts from.
+    keras.utils.set_random_seed(0)
     model = AdapterModel(encoder, cases.EVERY[name], HEAD, remat=remat)
     trained = model.trained_variables()
     tiny.randomize([v for v in model.weights if model.is_added(v)], 0.1)
@@ -48,10 +50,11 @@ def test_loss_and_gradients_are_equal_with_dropout(name):
         )
 
 
-def test_each_block_is_computed_twice():
+@pytest.mark.parametrize("name", ["pfeiffer", "full_mixout"])
+def test_each_block_is_computed_twice(name):
     counts = []
     for remat in (False, True):
-        model, trained = _model("pfeiffer", remat)
+        model, trained = _model(name, remat)
         values = [variable.value for variable in trained.values()]
         features = tiny.batch(model.encoder_info)
 

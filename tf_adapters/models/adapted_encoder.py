@@ -64,8 +64,8 @@ class AdaptedEncoder(Float32Layer):
             `(batch, tokens, width)`: the output of the first `n` blocks, which
             are then not computed.
         training: Whether to run dropout and slots in training mode.
-        seed: Integer tensor of shape `(2,)`, required in training: see
-            `StatelessSeeds`.
+        seed: Integer tensor of shape `(2,)`, see `StatelessSeeds`. `None` for
+            no dropout and no drawn gates in training.
         first_token_only: Whether the last block computes position 0 only. The
             result is exact, and `sequence_output` then has one token. Has no
             effect if hidden states or probes are returned, or if a slot of the
@@ -241,7 +241,8 @@ class AdaptedEncoder(Float32Layer):
         encoder_checks.check_inputs(self, inputs)
         quantization.check_float(self.backbone)
         inputs = encoder_checks.of_one_shape(inputs)
-        seeds = StatelessSeeds(seed) if training else None
+        drops = training and seed is not None
+        seeds = StatelessSeeds(seed) if drops else None
         # The mask may be boolean; counting added tokens needs integers.
         mask = ops.cast(inputs["padding_mask"], "int32")
         context = Context(mask, inputs.get("adapter_rows"), seeds)

@@ -113,8 +113,9 @@ class AdapterModel(AssembledModel):
         ):
             outputs = self.encoder(
                 as_sequences(inputs),
-                training=drops,
-                seed=masks,
+                training=bool(training),
+                # Without a seed, the encoder has no dropout.
+                seed=masks if drops else None,
                 first_token_only=reads in ("first_token", "pooled_output"),
             )
             if self.head is None or self.head_layer is None:

@@ -49,13 +49,14 @@ def rematerialized(
             if id(v) not in differentiable
         ]
         in_use: Any = context.seeds
-        draws = in_use.draws
+        draws = 0 if in_use is None else in_use.draws
 
         def run(x: Tensor, *values: Tensor) -> Tensor:
             # The forward pass and the recomputation start at the same draw, so
             # they get the same dropout masks.
             seeds = copy.copy(in_use)
-            seeds.draws = draws
+            if seeds is not None:
+                seeds.draws = draws
             pairs = [*constants, *zip(own, values, strict=True)]
             with InnerScope(pairs):
                 outputs, _ = block(
@@ -64,11 +65,13 @@ def rematerialized(
                     first_token_only=first_token_only,
                     training=True,
                 )
-            run.draws = seeds.draws
+            if seeds is not None:
+                run.draws = seeds.draws
             return outputs
 
         outputs = keras.remat(run)(x, *map(_read, own))
-        in_use.draws = run.draws
+        if in_use is not None:
+            in_use.draws = run.draws
         return outputs
 
     return call

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from tests import tiny
@@ -129,3 +130,10 @@ def test_an_adapter_loads_from_a_folder_of_version_0_1_0(tmp_path):
 def test_a_compacter_needs_an_order_and_a_rank(name):
     with pytest.raises(UserError, match=f"^`{name}` must be 1 or more"):
         methods.Compacter(**{name: 0})
+
+
+def test_the_shared_factors_of_compacter_start_as_in_the_library():
+    shape = methods.EncoderShape(num_blocks=1, width=32, ffn_width=8)
+    (slots,) = methods.Compacter(units=8, order=8).make_slots(shape)
+    factors = slots["after_ffn"].factors.factors
+    assert 0.8e-4 < np.std(factors.numpy()) < 1.2e-4

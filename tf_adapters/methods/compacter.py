@@ -112,9 +112,11 @@ class KroneckerFactors(Float32Layer):
         self.order = order
 
     def build(self, input_shape: Sequence[Any] | None = None) -> None:
+        # As in the paper's code (configs/compacter.json) and the `adapters`
+        # library: the bottlenecks start close to zero.
         self.factors = self.add_weight(
             (self.order,) * 3,
-            initializers.random_normal(0.01),
+            initializers.random_normal(1e-4),
             name="factors",
         )
 

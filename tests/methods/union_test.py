@@ -16,6 +16,13 @@ class _NoSlots(methods.Method):
         return []
 
 
+def test_mixout_with_drawn_gates_is_refused():
+    mixing = methods.Pfeiffer(units=2, mixout=0.5)
+    methods.Union((mixing, methods.AdapterBias()))
+    with pytest.raises(UserError, match="^Mixout .* gates of another part"):
+        methods.Union((mixing, methods.AdapterBias(l0_lambda=1e-3)))
+
+
 @pytest.mark.parametrize(
     ("part", "message"),
     [

@@ -69,6 +69,17 @@ class Union(Method):
                     "The parts of a union must be methods for one task, "
                     f"without phases. Received: {shown(part)}"
                 )
+        self._check_gates_are_drawn()
+
+    def _check_gates_are_drawn(self) -> None:
+        parts: Any = self.parts
+        gated = any(getattr(part, "l0_lambda", None) for part in parts)
+        if gated and any(getattr(part, "mixout", 0) for part in parts):
+            raise UserError(
+                "Mixout turns off the random numbers of slots together with "
+                "dropout, so that the gates of another part would not be drawn "
+                "in training. Leave out `mixout` or `l0_lambda`."
+            )
 
     @property
     def position_offset(self) -> int:

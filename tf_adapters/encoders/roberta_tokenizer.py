@@ -20,10 +20,11 @@ class RobertaTokenizer(keras_hub.models.RobertaTokenizer):
         **kwargs: See `keras_hub.models.RobertaTokenizer`.
 
     Call arguments:
-        inputs: List of strings, or string tensor of shape `(batch,)`.
+        inputs: List of strings, a string, or string tensor of shape `(batch,)`.
 
     Returns:
-        List of lists of integers; in a graph, a `tf.RaggedTensor`.
+        List of lists of integers, or the list of a string; in a graph, a
+        `tf.RaggedTensor` with a row for each text.
     """
 
     def __init__(
@@ -43,8 +44,12 @@ class RobertaTokenizer(keras_hub.models.RobertaTokenizer):
         super().__init__(vocabulary=vocabulary, merges=merges, **kwargs)
 
     def tokenize(
-        self, inputs: Sequence[str] | tf.Tensor
-    ) -> list[list[int]] | tf.RaggedTensor:
+        self, inputs: str | Sequence[str] | tf.Tensor
+    ) -> list[int] | list[list[int]] | tf.RaggedTensor:
         """Splits texts as GPT-2 does, and returns their token ids."""
-        tokens = self._in_graph(tf.convert_to_tensor(inputs))
-        return tokens.to_list() if tf.executing_eagerly() else tokens
+        texts = tf.convert_to_tensor(inputs)
+        tokens = self._in_graph(tf.reshape(texts, [-1]))
+        if not tf.executing_eagerly():
+            return tokens
+        rows = tokens.to_list()
+        return rows if texts.shape.rank else rows[0]

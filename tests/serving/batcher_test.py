@@ -1,4 +1,5 @@
 import asyncio
+import contextvars
 
 import pytest
 
@@ -45,6 +46,23 @@ def test_requests_that_wait_for_the_engine_become_one_batch():
         assert engine.batches == [["a"], ["b"], ["c", "d"], ["e"]]
 
     asyncio.run(run())
+
+
+def test_a_batch_belongs_to_none_of_its_requests():
+    """Ray cancels what was begun in the context of a request that ends."""
+    request = contextvars.ContextVar("request", default=None)
+    found = []
+
+    async def send(asks):
+        found.append(request.get())
+        return [Reply() for _ in asks]
+
+    async def run():
+        request.set("a")
+        await Batcher(send, max_tokens=10, concurrent=1).answer(_ask("a"))
+
+    asyncio.run(run())
+    assert found == [None]
 
 
 def test_an_error_is_that_of_its_batch_only():

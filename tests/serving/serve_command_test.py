@@ -72,4 +72,4 @@ def test_a_token_that_no_client_can_send_is_refused(run, monkeypatch, token):
 
 def test_a_body_may_have_one_text_of_all_characters(run):
     assert run().limits.body_bytes == 8_000_000
-    assert run(max_characters=3_000_000).limits.body_bytes == 12_000_000
+    assert run(max_characters=3_000_000).limits.body_bytes == 36_000_000

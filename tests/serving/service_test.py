@@ -1,6 +1,7 @@
 """Decisions of the service and the application, on an engine without models."""
 
 import asyncio
+import contextvars
 import time
 
 import pytest
@@ -15,17 +16,21 @@ from tf_adapters.serving.request_error import RequestError
 from tf_adapters.serving.request_log import RequestLog
 from tf_adapters.serving.service import Service
 
+REQUEST = contextvars.ContextVar("request", default=None)
+
 
 class _Engine:
     """An `EngineClient` whose loads end, or fail, when a test says so."""
 
     def __init__(self):
         self.loads = []
+        self.requests = []
         self.forgotten = []
 
     async def load(self, key, source):
         done = asyncio.get_running_loop().create_future()
         self.loads.append(done)
+        self.requests.append(REQUEST.get())
         await done
         return {"max_length": 8, "number": self.loads.index(done)}
 
@@ -75,6 +80,7 @@ def test_an_unloaded_adapter_does_not_come_back():
 @pytest.mark.parametrize("error", [None, LoadError(409, "no")])
 def test_requests_for_an_adapter_wait_for_one_load(error):
     async def run():
+        REQUEST.set("late")
         service = await _service()
         late, *others = [
             await _begun(service.predict("a", ["x"], seconds))
@@ -84,6 +90,8 @@ def test_requests_for_an_adapter_wait_for_one_load(error):
             await late
         assert caught.value.status == 504
         (load,) = service.engine.loads
+        # Ray cancels what was begun in the context of a request that ends.
+        assert service.engine.requests == [None]
         _end(load, error)
         answers = await asyncio.gather(*others, return_exceptions=True)
         failed = [isinstance(answer, LoadError) for answer in answers]

@@ -134,3 +134,4 @@ def test_the_encoder_of_adapters_of_which_some_are_damaged(tmp_path, order):
     given.append(("c", _write_encoder(tmp_path / "c", "0" * 16, "int4")))
     with pytest.raises(ConfigError, match="int4, int8"):
         encoder_of(dict(given[::order]))
+    assert encoder_of(dict(given[::order]), "int4") == ("bert", "int4")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 import shutil
+import tempfile
 from typing import Any
 
 from tf_adapters.cli.command import Command
@@ -39,8 +40,22 @@ def run_pull(
             "files of two adapters are not mixed."
         )
     # The cache keeps what a broken download has, and is there offline.
-    shutil.copytree(hub.pull(address), folder, dirs_exist_ok=True)
+    _copy(hub.pull(address), folder)
     print(folder.resolve())
+
+
+def _copy(cached: Path, folder: Path) -> None:
+    """Copies an adapter from the cache, whose other files may be anyone's."""
+    from tf_adapters.interop import hub
+
+    folder.mkdir(parents=True, exist_ok=True)
+    # Files are moved when all are there. After a copy that broke, the folder is
+    # empty, so that the command can be repeated.
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        copy = Path(scratch) / "copy"
+        shutil.copytree(cached, copy, ignore=hub.other_files)
+        for path in copy.iterdir():
+            path.rename(folder / path.name)
 
 
 COMMAND = Command(

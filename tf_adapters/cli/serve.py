@@ -56,7 +56,10 @@ def run_serve(
             settings.host if ":" not in settings.host else f"[{settings.host}]"
         )
         address = f"http://{host}:{settings.port}"
-        print(f"Serving {len(found)} adapters on {settings.encoder}: {address}")
+        encoder = settings.encoder
+        if settings.quantize:
+            encoder += f" in {settings.quantize}"
+        print(f"Serving {len(found)} adapters on {encoder}: {address}")
         sys.stdout.flush()
         server.wait_for_end()
 
@@ -94,8 +97,7 @@ def _settings(
 
     encoder, quantize = layer.get("encoder"), layer.get("quantize")
     if encoder is None:
-        encoder, trained_with = encoder_of(found)
-        quantize = quantize or trained_with
+        encoder, quantize = encoder_of(found, quantize)
     return Settings(
         places=tuple(map(_absolute, places)),
         encoder=_encoder(encoder),
@@ -118,8 +120,8 @@ def _settings(
         limits=Limits(
             texts=options.max_texts,
             characters=options.max_characters,
-            # A character takes up to four bytes.
-            body_bytes=max(Limits.body_bytes, 4 * options.max_characters),
+            # As two escapes of JSON, a character takes up to twelve bytes.
+            body_bytes=max(Limits.body_bytes, 12 * options.max_characters),
             seconds=options.timeout,
             waiting=options.max_waiting,
         ),

@@ -1,6 +1,7 @@
 """Downloads adapter folders from the Hugging Face Hub and uploads them."""
 
 from collections.abc import Iterable
+import fnmatch
 import functools
 import os
 from pathlib import Path
@@ -55,6 +56,23 @@ def pull(address: str) -> Path:
         f"There is no adapter at {address}: the repository has no "
         "adapter_config.json."
     )
+
+
+def other_files(folder: str, names: Iterable[str]) -> list[str]:
+    """Returns the files of a cached folder that are not of an adapter.
+
+    Other programs may have downloaded more of the same repository.
+
+    Args:
+        folder: Path of the folder.
+        names: Names of its files and folders.
+    """
+    return [
+        name
+        for name in names
+        if (Path(folder) / name).is_file()
+        and not any(fnmatch.fnmatch(name, pattern) for pattern in _FILES)
+    ]
 
 
 def find_cached(address: str) -> Path | None:

@@ -6,6 +6,7 @@ import asyncio
 import collections
 from collections.abc import Awaitable
 from collections.abc import Callable
+import contextvars
 
 from tf_adapters.serving.messages import Ask
 from tf_adapters.serving.messages import Reply
@@ -51,7 +52,11 @@ class Batcher:
         """Sends batches while there are requests and the engine is free."""
         while self._free and (batch := self._next_batch()):
             self._free -= 1
-            task = asyncio.create_task(self._run(batch))
+            # In a context of its own: Ray cancels what a request has begun when
+            # its client goes, and the batch has the requests of others.
+            task = asyncio.create_task(
+                self._run(batch), context=contextvars.Context()
+            )
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 

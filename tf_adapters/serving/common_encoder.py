@@ -11,15 +11,19 @@ from tf_adapters.interop import formats
 from tf_adapters.interop import stored_adapter
 
 
-def encoder_of(sources: dict[str, str]) -> tuple[str, str | None]:
+def encoder_of(
+    sources: dict[str, str], quantize: str | None = None
+) -> tuple[str, str | None]:
     """Returns the name and the quantization of the encoder of adapters.
 
     Args:
         sources: Dict from the name of each adapter to its path or address.
+        quantize: Quantization to serve with. `None` (default) for that of the
+            adapters.
 
     Raises:
         ConfigError: If no adapter names its encoder, or if they name several,
-            or one with several quantizations.
+            or one with several quantizations and `quantize` is `None`.
     """
     found, modes = {}, set()
     for name, source in sources.items():
@@ -46,7 +50,7 @@ def encoder_of(sources: dict[str, str]) -> tuple[str, str | None]:
             "the other adapters are then refused with status 409."
         )
     ((_, encoder),) = found.values()
-    return encoder["name"], _quantization_of(modes)
+    return encoder["name"], quantize or _quantization_of(modes)
 
 
 def _quantization_of(modes: set[str | None]) -> str | None:
@@ -58,8 +62,7 @@ def _quantization_of(modes: set[str | None]) -> str | None:
         raise ConfigError(
             "A server has one encoder, and these adapters were trained on it "
             f"with different quantizations: {cut(', '.join(quantized))}. Give "
-            "the encoder with --encoder, and the quantization to serve with "
-            "--quantize. Requests for the adapters of the other one are then "
-            "refused with status 409."
+            "the one to serve with --quantize. Requests for the adapters of "
+            "the other one are then refused with status 409."
         )
     return quantized[0] if quantized else None

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from collections.abc import Mapping
 import contextlib
+import contextvars
 import time
 from typing import Any
 
@@ -175,10 +176,13 @@ class Service:
             return offer.facts
         loading = self._loading.get(offer.key)
         if loading is None:
-            loading = asyncio.create_task(self._first_load(offer))
+            # In a context of its own: Ray cancels what a request has begun when
+            # its client goes, and others wait for this load, too.
+            loading = asyncio.create_task(
+                self._first_load(offer), context=contextvars.Context()
+            )
             self._loading[offer.key] = loading
             loading.add_done_callback(lambda _: self._loaded(offer.key))
-        # The load goes on for others if this request ends before it.
         return await asyncio.shield(loading)
 
     async def _first_load(self, offer: Offer) -> dict[str, Any]:

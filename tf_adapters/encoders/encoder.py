@@ -143,13 +143,14 @@ def encoder_fingerprint(encoder: Encoder) -> str:
 def rounding_advice(encoder: Encoder) -> str:
     """Returns what to do if other weights may be due to rounding, or `""`.
 
-    The sentence is for messages about fingerprints that differ. It is empty if
+    The sentence follows messages about fingerprints that differ. It is empty if
     the weights are in float32.
     """
     dtype = encoder.backbone.variable_dtype
     if dtype == "float32":
         return ""
     return (
-        f"The weights were rounded to {dtype}: load the encoder with "
-        f'dtype="mixed_{dtype}", which keeps them in float32.'
+        f" If it is the same one: its weights were rounded to {dtype}. Load it "
+        "with the dtype that the adapter was trained with, such as "
+        f'dtype="mixed_{dtype}", which keeps weights in float32.'
     )

@@ -9,6 +9,7 @@ tokenizer of transformers is used.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 import json
 import pathlib
 from typing import TYPE_CHECKING
@@ -186,9 +187,21 @@ def _has_added_words(folder: pathlib.Path) -> bool:
         added |= set(config_checks.read_json(folder / "added_tokens.json"))
     # Special tokens are plain text, as in every text.
     added -= {e.get("content") for e in entries if e.get("special")}
-    added -= {value for value in options.values() if isinstance(value, str)}
-    added -= {*_SPECIAL, None}
+    added -= {*_declared(folder, options), *_SPECIAL, None}
     return bool(added - _vocabulary(folder)) if added else False
+
+
+def _declared(
+    folder: pathlib.Path, options: dict[str, Any]
+) -> Iterator[str | None]:
+    """Yields the special tokens that a folder's files name, and other texts."""
+    path = folder / "special_tokens_map.json"
+    names = config_checks.read_json(path) if path.is_file() else {}
+    for value in (*options.values(), *names.values()):
+        for one in value if isinstance(value, list) else [value]:
+            token = one.get("content") if isinstance(one, dict) else one
+            if isinstance(token, str):
+                yield token
 
 
 def _vocabulary(folder: pathlib.Path) -> set[str]:

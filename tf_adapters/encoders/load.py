@@ -212,8 +212,8 @@ def _load_trained(
         raise AdapterError(
             f"The encoder in {folder} was trained from `{base.name}` with "
             f"fingerprint {config['encoder']['fingerprint'][:12]}, but "
-            f"`{base.name}` now has {fingerprint[:12]}. "
-            + (rounding_advice(base) or "Put it back, or train again.")
+            f"`{base.name}` now has {fingerprint[:12]}. Put it back, or train "
+            "again." + rounding_advice(base)
         )
     fine_tuned.load_fine_tuned_weights(base.backbone, folder, config)
     return dataclasses.replace(base, name=name), tokenizer

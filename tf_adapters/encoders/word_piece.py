@@ -21,14 +21,7 @@ import tensorflow_text as tf_text
 # private and unassigned characters except for tab and line ends.
 _DROPPED = r"[^\P{C}\t\n\r]|\x{fffd}"
 _SPACES = r"[\t\n\r\p{Z}]"
-# A word longer than 100 characters becomes `[UNK]`. TensorFlow Text's limit is
-# in bytes, of which a character has up to 4.
-_MAX_BYTES = 400
-_SPLIT = r" !-/:-@\[-`{-~\p{P}"  # Space and punctuation.
-_CJK = (
-    r"\x{3400}-\x{4DBF}\x{4E00}-\x{9FFF}\x{F900}-\x{FAFF}"
-    r"\x{20000}-\x{2A6DF}\x{2A700}-\x{2CEAF}\x{2F800}-\x{2FA1F}"
-)
+_MAX_CHARACTERS = 100
 
 
 def lowercased(texts: tf.Tensor) -> tf.Tensor:
@@ -38,6 +31,23 @@ def lowercased(texts: tf.Tensor) -> tf.Tensor:
     texts = tf.strings.regex_replace(texts, "I", "i")
     texts = tf.strings.regex_replace(texts, "Σ", "σ")
     return tf.strings.lower(texts, encoding="utf-8")
+
+
+class _WordPieces(tf_text.FastWordpieceTokenizer):
+    """Makes words of more than 100 characters unknown, as BERT does.
+
+    TensorFlow Text's limit is in bytes, of which a character has up to four.
+    """
+
+    def tokenize(self, input: tf.RaggedTensor) -> tf.RaggedTensor:
+        return super().tokenize(tf.ragged.map_flat_values(_within_limit, input))
+
+
+def _within_limit(words: tf.Tensor) -> tf.Tensor:
+    """Replaces words of too many characters by one of too many bytes."""
+    lengths = tf.strings.length(words, "UTF8_CHAR")
+    unknown = "x" * (4 * _MAX_CHARACTERS + 1)
+    return tf.where(lengths > _MAX_CHARACTERS, unknown, words)
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -94,21 +104,15 @@ class WordPieceTokenizer(keras_hub.models.BertTokenizer):
         if self.strips_accents:
             texts = tf_text.normalize_utf8(texts, "NFD")
             texts = tf.strings.regex_replace(texts, r"\p{Mn}", "")
-        if self.lowercases:
-            texts = lowercased(texts)
-        # Repeats words over the limit, so that they have over 400 bytes.
-        split = _SPLIT + _CJK if self.split_on_cjk else _SPLIT
-        return tf.strings.regex_replace(
-            texts, f"[^{split}]{{101,}}", r"\0\0\0\0"
-        )
+        return lowercased(texts) if self.lowercases else texts
 
     def _set_vocabulary_tf(self) -> None:
-        self._fast_word_piece = tf_text.FastWordpieceTokenizer(
+        self._fast_word_piece = _WordPieces(
             vocab=self.vocabulary,
             token_out_type=tf.as_dtype(self.compute_dtype),
             suffix_indicator=self.suffix_indicator,
             unknown_token=self.oov_token,
-            max_bytes_per_word=_MAX_BYTES,
+            max_bytes_per_word=4 * _MAX_CHARACTERS,
             no_pretokenization=True,
             support_detokenization=True,
         )

@@ -141,8 +141,8 @@ def _read_ours(
             f"The adapter in {folder} was trained on encoder "
             f"`{cut(found['name'])}` with fingerprint "
             f"{found['fingerprint'][:12]}, but `{encoder.name}` has "
-            f"{encoder.fingerprint[:12]}. "
-            + (rounding_advice(encoder) or "Load that encoder.")
+            f"{encoder.fingerprint[:12]}. Load that encoder."
+            + rounding_advice(encoder)
         )
     _check_quantization(found.get("quantization"), encoder, folder)
     path = folder / adapter_folder.WEIGHTS_FILE

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
+import math
 
 from tf_adapters.launch.progress_lines import counted
 from tf_adapters.papers.studies.claims.comparison import Comparison
@@ -101,7 +102,7 @@ def _caveats(comparison: Comparison, around: Circumstances) -> Iterator[str]:
         yield "On each side all runs of a box have the same score."
     elif comparison.all_alike:
         yield "Both sides answer every example alike."
-    elif comparison.seeds == 1:
+    elif comparison.seeds == 1 and not math.isnan(comparison.error):
         yield (
             "With one seed the interval covers only the choice of examples, "
             "not the choice of the seed."

@@ -92,7 +92,8 @@ def bootstrap(
     that are measured on the same runs. Settings, such as tasks, are not
     resampled. The interaction of seeds and examples counts in both parts, so
     the interval is slightly too wide. If no draw differs from another, as with
-    one test example, the differences are compared by `compare_pairs`.
+    one test example, the differences are compared by `compare_pairs`, or by a
+    sign test over the examples of the smallest set if that has the smaller p.
 
     Args:
         pairs: List of `Pair`, at least one for each setting and seed.
@@ -113,7 +114,8 @@ def bootstrap(
     p = p_of_t(difference, error, freedom)
     if difference and error <= _NO_SPREAD * max(map(abs, whole)):
         alone = compare_pairs(_differences(pairs, whole))
-        error, freedom, p = alone.error, alone.freedom, alone.p
+        error, freedom = alone.error, alone.freedom
+        p = min(alone.p, 2.0 ** (1 - min(sets.values())))
     return Comparison(
         difference,
         error,

@@ -156,9 +156,8 @@ def test_links_that_lead_nowhere_are_not_listed(saved, tmp_path):
     assert found.folder == tmp_path / "adapter"
 
 
-@pytest.mark.parametrize("value", [["f1"], {"f1": 10**400}])
-def test_metrics_that_cannot_be_listed(folder, value):
-    details = {"metrics": value}
+def test_metrics_that_cannot_be_listed(folder):
+    details = {"metrics": {"f1": 10**400}}
     stored.change_config(folder, lambda config: config.update(details=details))
     with pytest.raises(UserError, match="is damaged"):
         listing.list_adapters(folder.parent)

@@ -418,6 +418,15 @@ def _answers_without_head(case):
     return None, model
 
 
+def _load_alone(folder, encoder, message):
+    """Loads an adapter that is refused with its head, and returns the model."""
+    with pytest.raises(AdapterError, match=message):
+        tf_adapters.load_adapter(folder, encoder)
+    model = tf_adapters.load_adapter(folder, encoder, with_head=False)
+    assert model.head is None
+    return model
+
+
 @pytest.mark.parametrize(
     ("case", "file"),
     [
@@ -430,12 +439,7 @@ def test_a_head_of_an_unknown_kind_is_left_out_on_request(case, file, tmp_path):
     unknown = "dependency_parsing"
     folders.edit(tmp_path / "task" / file, "config.head_type", unknown)
     encoder = folders.encoder(case)
-    with pytest.raises(AdapterError, match="with_head=False"):
-        tf_adapters.load_adapter(tmp_path / "task", encoder)
-    model = tf_adapters.load_adapter(
-        tmp_path / "task", encoder, with_head=False
-    )
-    assert model.head is None
+    model = _load_alone(tmp_path / "task", encoder, "with_head=False")
     assert not any("head/" in name for name in model.trained_variables())
 
 
@@ -444,12 +448,8 @@ def test_an_adapter_of_peft_with_a_head_of_no_task_is_read_alone(tmp_path):
     path = tmp_path / "task" / "adapter_config.json"
     folders.edit(path, "task_type", None)
     encoder = folders.encoder(LORA)
-    with pytest.raises(AdapterError, match="is None. Load .* with_head=False"):
-        tf_adapters.load_adapter(tmp_path / "task", encoder)
-    model = tf_adapters.load_adapter(
-        tmp_path / "task", encoder, with_head=False
-    )
-    assert model.head is None
+    message = "is None. Load .* with_head=False"
+    _load_alone(tmp_path / "task", encoder, message)
     # A module of the encoder is not left out.
     folders.edit(path, "modules_to_save", ["classifier", "pooler"])
     path = tmp_path / "task" / "adapter_model.safetensors"

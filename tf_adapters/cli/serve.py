@@ -131,7 +131,8 @@ def _settings(
 def _absolute(place: str) -> str:
     """Makes a path absolute, because Ray's processes run in another folder.
 
-    Addresses, and an empty place, which is none, are returned unchanged.
+    Addresses and an empty text, which stands for no place, are returned
+    unchanged.
     """
     is_path = place and "://" not in place
     return os.path.abspath(place) if is_path else place

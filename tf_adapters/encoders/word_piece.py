@@ -36,7 +36,7 @@ def lowercased(texts: tf.Tensor) -> tf.Tensor:
 class _WordPieces(tf_text.FastWordpieceTokenizer):
     """Makes words of more than 100 characters unknown, as BERT does.
 
-    TensorFlow Text's limit is in bytes, of which a character has up to four.
+    TensorFlow Text limits the bytes of a word. A character has up to four.
     """
 
     def tokenize(self, input: tf.RaggedTensor) -> tf.RaggedTensor:

@@ -375,6 +375,15 @@ def test_of_what_is_selected_the_best_is_compared(tmp_path):
     assert "not tuned" not in verdict.sentence
 
 
+def test_a_rate_that_others_choose_was_not_tuned(tmp_path):
+    rates = {"train.learning_rate": [1e-4, 1e-3]}
+    others = {**GRID, "method": ["bitfit"], "select_over": rates}
+    (verdict,) = _judge(
+        tmp_path, lambda run: 0.8 + 0.01 * run.config.seed, grid=[GRID, others]
+    )
+    assert "not tuned: 0.0003 and 0.005." in verdict.sentence
+
+
 def test_an_average_over_languages_draws_the_examples_of_each(tmp_path):
     grid = {"task": ["xnli"], "method": ["houlsby", "head_only"], "seed": [0]}
     study, runs = studies.plan(

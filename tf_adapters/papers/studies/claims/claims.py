@@ -1,7 +1,9 @@
 """Judges a paper's claims by measured differences, see `verdicts`."""
 
+import collections
 from collections.abc import Sequence
 import dataclasses
+import json
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -74,7 +76,7 @@ def judge(
     return [
         one
         if one.p is None
-        else _decided(one, next(corrected), number, study, runs, rows)
+        else _decided(one, next(corrected), number, runs, rows)
         for one in found
     ]
 
@@ -174,7 +176,6 @@ def _decided(
     measured: Any,
     corrected_p: Any,
     number: Any,
-    study: "Study",
     runs: Any,
     rows: Any,
 ) -> Any:
@@ -187,7 +188,7 @@ def _decided(
     around = sentences.Circumstances(
         printed=printed,
         one_seed=len({run.settings.get("seed") for run in runs}) == 1,
-        rates=_untuned_rates(sides, study, runs),
+        rates=_untuned_rates(sides, runs),
     )
     return dataclasses.replace(
         measured,
@@ -215,15 +216,26 @@ def _rows_of_sides(claim: Any, runs: Any, rows: Any) -> list[Any]:
     return [claim_pairs.side_rows(of_runs, side, runs, rows) for side in sides]
 
 
-def _untuned_rates(
-    sides: Any, study: "Study", runs: Any
-) -> tuple[Any, ...] | None:
-    """Returns each side's learning rates, or `None` if the study tunes them."""
-    if _RATE in study.select_over or any(_RATE in run.point for run in runs):
+def _untuned_rates(sides: Any, runs: Any) -> tuple[Any, ...] | None:
+    """Returns each side's learning rates, or `None` if a side tries several.
+
+    A rate that the study tries for other runs only was not tuned for these.
+    """
+    tried = collections.defaultdict(set)
+    for run in runs:
+        tried[_without_rate(run)].add(run.config.train.learning_rate)
+    used = {row["run"] for rows in sides for row in rows}
+    if any(len(tried[_without_rate(r)]) > 1 for r in runs if r.id in used):
         return None
     rates = {run.id: run.config.train.learning_rate for run in runs}
     found = [sorted({rates[row["run"]] for row in rows}) for rows in sides]
     return tuple(found) if all(found) else None
+
+
+def _without_rate(run: Any) -> str:
+    """Returns a run's place in the grid, but for its learning rate."""
+    place = {key: value for key, value in run.point.items() if key != _RATE}
+    return json.dumps(place, sort_keys=True, default=str)
 
 
 def claim_rows(found: Any) -> list[Any]:

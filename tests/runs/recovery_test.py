@@ -347,18 +347,36 @@ def test_a_folder_is_another_runs_once_it_has_trained(tmp_path):
     run_folder.RunFolder(tmp_path, config, {}, overwrite=True)
 
 
-@pytest.mark.parametrize("settings", [None, "name: of another program"])
-def test_a_folder_of_something_else_is_left_alone(tmp_path, settings):
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("checkpoints/theirs.txt", None),
+        ("checkpoints/theirs.txt", "name: of another program"),
+        ("result.json", None),
+        ("notes.txt", "name: of another program"),
+    ],
+)
+def test_a_folder_of_something_else_is_left_alone(tmp_path, name, settings):
     config = resolve.resolve_config(whole_runs.SETTINGS)
     if settings:
         (tmp_path / "config.yaml").write_text(settings)
-    theirs = tmp_path / "checkpoints" / "theirs.txt"
-    theirs.parent.mkdir()
+    theirs = tmp_path / name
+    theirs.parent.mkdir(exist_ok=True)
     theirs.write_text("of another program")
     for overwrite in (False, True):
         with pytest.raises(ConfigError, match="does not belong to a run"):
             run_folder.RunFolder(tmp_path, config, {}, overwrite)
     assert theirs.exists()
+
+
+def test_settings_that_no_run_stored_are_left_alone(tmp_path):
+    config = resolve.resolve_config(whole_runs.SETTINGS)
+    path = tmp_path / "config.yaml"
+    path.write_text("# My notes.\ntask: demo_sentiment\n")
+    for overwrite in (False, True):
+        with pytest.raises(ConfigError, match="such as settings.yaml"):
+            run_folder.RunFolder(tmp_path, config, {}, overwrite)
+    assert path.read_text().startswith("# My notes")
 
 
 def _killed_after_a_step(folder, kind, seconds):

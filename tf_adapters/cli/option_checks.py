@@ -167,11 +167,6 @@ def _check_encode(options: Any) -> None:
         )
 
 
-# One of these is in every folder of a run that has been started: a study starts
-# a run with its log, and a run without a result has checkpoints or metrics.
-_OF_RUNS = (".lock", "log.txt", "metrics.jsonl", "checkpoints", "result.json")
-
-
 def check_keeps_file(config_file: str | None, model_dir: Path | None) -> None:
     """Raises a `ConfigError` if a run would replace the user's own file.
 
@@ -183,12 +178,14 @@ def check_keeps_file(config_file: str | None, model_dir: Path | None) -> None:
     """
     if not config_file or not model_dir:
         return
+    # Imported here, so that --help is fast.
+    from tf_adapters.runs import left_files
+
     is_there = Path(config_file).resolve() in (
         model_dir.resolve() / "config.yaml",
         model_dir.resolve() / "declared.yaml",
     )
-    is_a_runs = any((model_dir / name).exists() for name in _OF_RUNS)
-    if is_there and not is_a_runs:
+    if is_there and not left_files.was_started(model_dir):
         raise ConfigError(
             f"--config_file={cut(config_file)} is where a run in --model_dir="
             f"{cut(model_dir)} stores its settings, and would be replaced. "

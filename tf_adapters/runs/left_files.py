@@ -11,6 +11,7 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.settings_text import load_yaml
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
+from tf_adapters.runs import remote_folder
 from tf_adapters.runs import run_log
 
 # Folders of weights that a run writes.
@@ -22,13 +23,19 @@ REPORT = "report"
 # file.
 TABLES = "tables"
 # Folders of an earlier run that a new run removes.
-_REMOVED = (
+_FOLDERS = (
     *ADAPTERS,
     SNAPSHOTS,
     earlier_runs.CHECKPOINTS,
     predictions.FOLDER,
     REPORT,
 )
+# All that a new run removes, in this order. The log is last: while it exists,
+# the folder still counts as a run.
+_REMOVED = ("result.json", "error.txt", *_FOLDERS, "metrics.jsonl")
+# One of these is in every folder of a run that has been started: a study starts
+# a run with its log, and a run without a result has checkpoints or metrics.
+_OF_RUNS = (".lock", "log.txt", "metrics.jsonl", "checkpoints", "result.json")
 
 
 def check_folders(folder: Path, tasks: Sequence[str]) -> None:
@@ -42,25 +49,43 @@ def check_folders(folder: Path, tasks: Sequence[str]) -> None:
     Raises:
         UserError: If a subfolder is a link. Names the link.
     """
-    for name in (*_REMOVED, TABLES, run_log.EVENTS, *tasks):
+    for name in (*_FOLDERS, TABLES, run_log.EVENTS, *tasks):
         own_files.check_folder(folder / name)
 
 
 def check_is_a_runs(folder: Path) -> None:
-    """Raises a `ConfigError` if a run would remove files that no run wrote.
+    """Raises a `ConfigError` if a run would remove or replace others' files.
 
-    If the run folder has no `config.yaml` of a run, a subfolder with a name
-    such as `adapter` was not written by a run.
+    If the run folder has no `config.yaml` of a run, a file or a subfolder with
+    a name such as `adapter` was not written by a run. Call this function before
+    the folder is locked, because the lock makes it look like a run's.
     """
-    if _has_config(folder):
+    if not _has_config(folder):
+        _check_lacks(folder, (*_REMOVED, "config.yaml"))
         return
-    for name in _REMOVED:
+    # A run at an address keeps no lock there, and may have only its settings.
+    is_local = str(folder) == remote_folder.address(folder)
+    if is_local and not was_started(folder):
+        raise ConfigError(
+            f"A run stores its settings in {folder / 'config.yaml'}, but this "
+            "file is there and was not written by a run. Give the file another "
+            "name, such as settings.yaml, or give another --model_dir."
+        )
+
+
+def _check_lacks(folder: Path, names: Iterable[str]) -> None:
+    for name in names:
         if (folder / name).exists():
             raise ConfigError(
                 f"{folder} holds `{name}` but no config.yaml of a run, so it "
-                "does not belong to a run, and training there would remove "
-                "it. Give another --model_dir."
+                "does not belong to a run, and training there would remove or "
+                "replace it. Give another --model_dir."
             )
+
+
+def was_started(folder: Path) -> bool:
+    """Returns whether a run has been started in a folder."""
+    return any((folder / name).exists() for name in _OF_RUNS)
 
 
 def _has_config(folder: Path) -> bool:
@@ -77,9 +102,7 @@ def _has_config(folder: Path) -> bool:
 
 def remove_run(folder: Path) -> None:
     """Removes an earlier run's files, so that two runs' files never mix."""
-    # The log is last: while it exists, the folder still counts as a run.
-    names = ("result.json", "error.txt", *_REMOVED, "metrics.jsonl")
-    for name in names:
+    for name in _REMOVED:
         own_files.remove(folder / name)
 
 

@@ -79,6 +79,7 @@ class RunFolder:
         self._check_sources(config)
         left_files.check_folders(self.folder, config.method.tasks)
         try:
+            left_files.check_is_a_runs(self.folder)
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = folder_lock.lock_folder(self.folder)
             with contextlib.ExitStack() as on_error:
@@ -93,7 +94,6 @@ class RunFolder:
 
     def _open(self, config: Config, declared: Any) -> None:
         """Resumes or removes the run in the folder, and opens the log."""
-        left_files.check_is_a_runs(self.folder)
         self.checkpoint = earlier_runs.find_checkpoint(
             *(self.folder, declared, self.data_fingerprint),
             *(self.frozen, self.overwrite),

@@ -67,6 +67,23 @@ def test_a_search_of_an_earlier_version_goes_on(tmp_path):
     search.check_same(config, ["houlsby"], {})
 
 
+def test_a_setting_that_is_left_out_is_a_difference(tmp_path):
+    """But a setting of an earlier version that no longer exists is none."""
+    search = SearchFolder(tmp_path)
+    config = resolve.resolve_config(whole_runs.SETTINGS)
+    given = {"head": {"dropout_rate": 0.5}}
+    other = resolve.resolve_config(whole_runs.SETTINGS, given)
+    search.check_same(other, ["houlsby"], {})
+    with pytest.raises(ConfigError, match="dropout_rate: 0.5 there, None now"):
+        search.check_same(config, ["houlsby"], {})
+    search.check_same(other, ["houlsby"], {})
+    path = tmp_path / "search.json"
+    stored = json.loads(path.read_text())
+    gone = {"train.gone": 1, "gone": 1, "method.gone": 1}
+    path.write_text(json.dumps({**stored, **gone}))
+    search.check_same(other, ["houlsby"], {})
+
+
 def test_the_lock_of_a_process_that_was_killed_is_removed(
     tmp_path, monkeypatch
 ):

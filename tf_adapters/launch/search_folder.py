@@ -86,10 +86,12 @@ class SearchFolder:
         ours = _plain_settings(config, methods, fingerprint)
         path = self.folder / SETTINGS
         theirs = _read_mapping(path) if path.exists() else ours
+        left_out = [key for key in theirs if key not in ours and _exists(key)]
         lines = [
-            f"  {key}: {shown(theirs.get(key))} there, {shown(ours[key])} now"
-            for key in ours
-            if theirs.get(key, _default(key)) != ours[key]
+            f"  {key}: {shown(theirs.get(key))} there, {shown(ours.get(key))} "
+            "now"
+            for key in (*ours, *left_out)
+            if _given(theirs, key) != _given(ours, key)
         ]
         if lines:
             self.close()
@@ -191,6 +193,26 @@ def _plain_settings(
     kept = {k: v for k, v in flat.items() if k not in config_settings.ELSEWHERE}
     kept |= {"methods": methods, "data": fingerprint}
     return json.loads(json.dumps(kept))
+
+
+def _exists(key: str) -> bool:
+    """Returns whether a setting that is left out now could still be given.
+
+    Earlier versions stored settings that no longer exist. A method's settings
+    are never left out.
+
+    Args:
+        key: Dotted name of the setting.
+    """
+    section, _, name = key.partition(".")
+    value = getattr(Config, section, None)
+    if dataclasses.is_dataclass(value):
+        return hasattr(value, name.partition(".")[0])
+    return section != "method" and section in Config.__dataclass_fields__
+
+
+def _given(settings: dict[str, Any], key: str) -> Any:
+    return settings[key] if key in settings else _default(key)
 
 
 def _default(key: str) -> Any:

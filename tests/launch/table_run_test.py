@@ -190,6 +190,8 @@ def test_numbers_are_predicted_where_that_is_asked(tmp_path):
         ({}, {"method": 5}, "`method` must be the name of a method"),
         ({}, {"settings": ["a"]}, "`settings` must be a dict"),
         ({}, {"settings": {"train.epoch": 1}}, "Did you mean `train.epochs`"),
+        ({}, {"settings": {"data.text": ["topic"]}}, "argument `text` sets it"),
+        ({}, {"settings": {"data.label": "review"}}, "`label` sets it to 't"),
         ({}, {"head": "span"}, "head"),
         ({}, {"method": "fusion"}, "Name the trained adapters"),
         ({}, {"validation": 5}, "`validation` must be a pandas.DataFrame"),

@@ -19,6 +19,8 @@ def _layers(settings, method="pfeiffer", **arguments):
         ({"encoder": "x"}, {}, "argument `encoder` sets it to 'minilm'"),
         ({"method": "lora"}, {}, "`method.name` to 'lora', .* `method` sets"),
         ({"method": {"name": "lora"}}, {}, "`method.name` to 'lora'"),
+        ({"data.text": ["a"]}, {"text": ("b",)}, "`data.text` to .*`text`"),
+        ({"data": {"label": "y"}}, {"label": "z"}, "`data.label` to 'y'"),
         ({"train.epochs": 2}, {"epochs": 3}, "`train.epochs` to 2, .*`epochs`"),
         (
             {"method.rank": 4},
@@ -39,3 +41,4 @@ def test_settings_that_agree_with_arguments_are_taken():
     assert _layers(settings, "lora", epochs=None)[0]["seed"] == 0
     _layers(settings, methods.LoRA(leave_out=(1,)))
     _layers({"method.rank": 4}, "lora")
+    _layers({"data": {"text": ["a"]}}, text=("a",))

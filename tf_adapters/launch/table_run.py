@@ -16,6 +16,7 @@ from tf_adapters.runs import remote_folder
 from tf_adapters.runs import summary
 from tf_adapters.runs import task_data
 from tf_adapters.runs import whole_run
+from tf_adapters.text import columns
 from tf_adapters.text import defaults
 from tf_adapters.text import loading
 
@@ -112,6 +113,8 @@ def train(
         method,
         encoder=encoder,
         seed=seed,
+        text=columns.names_of(text),
+        label=str(label),
         head=head,
         epochs=epochs,
         learning_rate=learning_rate,

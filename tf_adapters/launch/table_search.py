@@ -15,6 +15,7 @@ from tf_adapters.launch import tables
 from tf_adapters.launch import trial_settings
 from tf_adapters.launch import tuning
 from tf_adapters.launch.python_words import errors_in_python
+from tf_adapters.text import columns
 from tf_adapters.text import loading
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ def tune(
         method=None,
         encoder=encoder,
         seed=seed,
+        text=columns.names_of(text),
+        label=str(label),
         head=head,
         epochs=epochs,
         batch_size=batch_size,

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _SETTINGS = {
     "encoder": "encoder",
     "seed": "seed",
+    "text": "data.text",
+    "label": "data.label",
     "head": "data.head",
     "epochs": "train.epochs",
     "learning_rate": "train.learning_rate",

@@ -181,6 +181,21 @@ def test_a_run_that_another_study_trains_is_left_to_it(runs, study_dir):
     assert _run_missing(runs[:2], study_dir)[0] == [runs[0].id]
 
 
+def test_a_log_that_cannot_be_opened_does_not_end_the_study(runs, study_dir):
+    (study_dir.parent / "other" / runs[0].id / "log.txt").mkdir(parents=True)
+    assert _run_missing(runs[:1], study_dir)[0] == [runs[0].id]
+
+
+def test_another_run_of_the_same_name_is_not_waited_for(runs, study_dir):
+    """As the members of two fusions with other settings."""
+    theirs = study_dir.parent / "other" / runs[0].id
+    theirs.mkdir(parents=True)
+    resolve.save_config(runs[1].config, theirs / "config.yaml")
+    with (theirs / "log.txt").open("a") as log:
+        assert local_runner._lock(log)
+        assert _run_missing(runs[:1], study_dir)[0] == [runs[0].id]
+
+
 def test_a_run_that_outlived_its_study_is_left_alone(runs, study_dir):
     """Its process holds the lock on its log."""
     folder = study_dir / runs[0].id

@@ -214,10 +214,27 @@ def _trains_elsewhere(run: "Run", folder: Path) -> bool:
     for path in folder.parent.glob(f"*/{glob.escape(run.id)}/log.txt"):
         if path.parent.parent == folder or path.is_symlink():
             continue
-        with path.open("a", encoding="utf-8") as log:
-            if not _lock(log):
-                return True
+        # Members of fusions with other settings are named after tasks too. A
+        # run that has just been started may not have a configuration yet.
+        has_config = (path.parent / "config.yaml").exists()
+        if has_config and not finished_runs.is_of(run, path.parent):
+            continue
+        if _is_locked(path):
+            return True
     return False
+
+
+def _is_locked(path: Path) -> bool:
+    """Returns whether another process has locked a file.
+
+    For a file that may not be written to, such as another user's, returns
+    `False`.
+    """
+    try:
+        with path.open("a", encoding="utf-8") as log:
+            return not _lock(log)
+    except OSError:
+        return False
 
 
 def _lock(file: Any) -> bool:

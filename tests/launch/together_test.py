@@ -146,6 +146,14 @@ def test_fusions_of_given_adapters_train_apart_and_no_members(tmp_path):
     assert sorted(found) == sorted([[first] * 2, [second] * 2])
 
 
+def test_runs_that_combine_no_adapters_train_no_members(tmp_path):
+    """Although they have the settings of members."""
+    run, *_ = _plan(tmp_path, grid={**GRID, "members.tasks": [TASKS]})
+    trainer = FakeTrainer()
+    together.run_missing([run], tmp_path / "runs/demo", trainer=trainer)
+    assert trainer.seen == [[run.config]]
+
+
 def test_a_group_that_fails_leaves_the_others_trained(tmp_path, capsys):
     def error(config):
         is_houlsby = hasattr(config.method, "units")

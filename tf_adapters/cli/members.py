@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
 
 
-def _trains_members(config: Config) -> bool:
-    """Returns whether a run is a fusion that first trains its members."""
-    from tf_adapters import methods
-
-    is_fusion = isinstance(config.method, methods.Fusion)
-    return bool(
-        is_fusion and not config.method.adapters and config.members.tasks
-    )
-
-
 def check_members_train(config: Config, model_dir: Path) -> None:
     """Raises an error if the members of a fusion cannot be trained.
 
@@ -40,7 +30,10 @@ def check_members_train(config: Config, model_dir: Path) -> None:
             `gs://bucket/run`.
         DataError: If the data of a member are missing.
     """
-    if not _trains_members(config):
+    # Imported here, so that --help is fast.
+    from tf_adapters.launch import member_plan
+
+    if not member_plan.trains_members(config):
         return
     _check_is_local(model_dir)
     from tf_adapters.launch import fusion_members
@@ -69,7 +62,10 @@ def with_members(
             arguments. It is used on a TPU and on several workers. Otherwise,
             members are trained in processes of their own.
     """
-    if not _trains_members(config):
+    # Imported here, so that --help is fast.
+    from tf_adapters.launch import member_plan
+
+    if not member_plan.trains_members(config):
         return config
     _check_is_local(model_dir)
     folder = model_dir.parent / "members"

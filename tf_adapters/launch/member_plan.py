@@ -8,6 +8,7 @@ import hashlib
 from typing import TYPE_CHECKING
 from typing import Any
 
+from tf_adapters import methods
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
@@ -16,6 +17,14 @@ from tf_adapters.launch import planned_run
 if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
     from tf_adapters.launch.planned_run import Run
+
+
+def trains_members(config: Config) -> bool:
+    """Returns whether a run is a fusion that first trains its members."""
+    is_fusion = isinstance(config.method, methods.Fusion)
+    return bool(
+        is_fusion and not config.method.adapters and config.members.tasks
+    )
 
 
 def plan_members(config: Config) -> list[Run]:

@@ -108,7 +108,7 @@ def _check(config: Config) -> None:
     from tf_adapters.runs import together_checks
 
     together_checks.check_settings(config)
-    if _trains_members(config):
+    if member_plan.trains_members(config):
         for member in member_plan.plan_members(config):
             together_checks.check_settings(member.config, is_member=True)
 
@@ -117,7 +117,7 @@ def _outcomes(
     runs: list[Run], folder: Path, at_once: int, trainer: Any
 ) -> Iterator[RunOutcome]:
     """Trains runs, then fusions with their members; yields each outcome."""
-    fusions = [run for run in runs if _trains_members(run.config)]
+    fusions = [run for run in runs if member_plan.trains_members(run.config)]
     jobs = [
         _Job(run, folder / run.id, run.config)
         for run in runs
@@ -133,11 +133,6 @@ def _outcomes(
 def _outcome(job: _Job, error: str, seconds: float) -> RunOutcome:
     result = None if error else earlier_runs.read_result(job.path)
     return RunOutcome(job.run, result, error, seconds)
-
-
-def _trains_members(config: Config) -> bool:
-    """Returns whether a run is a fusion whose members must be trained."""
-    return bool(config.members.tasks) and not config.method.adapters
 
 
 def _with_members(

@@ -109,6 +109,7 @@ def test_a_file_is_reserved_on_systems_without_fallocate(monkeypatch, tmp_path):
     [
         ({}, {"mode": "off"}),
         ({}, {"epochs": 1}),
+        ({}, {"max_steps": 2}),
         ({}, {"method": methods.Houlsby(units=4)}),
         (
             {
@@ -119,7 +120,10 @@ def test_a_file_is_reserved_on_systems_without_fallocate(monkeypatch, tmp_path):
             {},
         ),
     ],
-    ids=["off", "one epoch", "trained embedding norm", "random tokens"],
+    ids=[
+        *("off", "one epoch", "few steps"),
+        *("trained embedding norm", "random tokens"),
+    ],
 )
 def test_nothing_is_kept_in_vain(change, settings, tmp_path):
     examples = dataclasses.replace(toy_runs.examples(), **change)

@@ -90,6 +90,10 @@ def _num_blocks(trainer: Trainer, examples: Examples, split: str) -> int:
     passes = max(settings.epochs, 2 if settings.min_steps else 1)
     if split == "validation" and settings.validate_every_steps:
         passes += 1
+    if split == "train" and settings.max_steps:
+        # Computing the output of all examples is a pass too.
+        trained_on = settings.max_steps * settings.batch_size
+        passes = passes if trained_on > len(examples) else 1
     if (
         settings.cache_frozen_blocks == "off"
         or passes < 2

@@ -1,6 +1,7 @@
 """Tests that stored predictions are enough for all metrics."""
 
 import csv
+import dataclasses
 import gzip
 import json
 
@@ -9,11 +10,17 @@ import pytest
 import yaml
 
 from tests import commands
+from tests.fixtures import studies
+from tests.runs import whole_runs
 from tf_adapters import heads
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import UserError
+from tf_adapters.config import resolve
 from tf_adapters.report import run_report
+from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import finished_run
 from tf_adapters.runs import predictions
+from tf_adapters.runs import task_data
 from tf_adapters.tasks.output_kinds import KINDS
 
 pytestmark = pytest.mark.integration
@@ -225,6 +232,20 @@ def test_other_predictions_than_the_stored_ones_do_not_replace_them(tmp_path):
     predictions.complete_predictions(tmp_path, "test", HEAD, other)
     found = predictions.load_predictions(tmp_path, "test").compared
     assert found == {"target": [0, 1], "predicted": [1, 1]}
+
+
+def test_a_run_knows_itself_by_the_settings_that_it_trained_with(tmp_path):
+    """They may be derived, as those of a fusion that trained its members."""
+    asked = resolve.resolve_config(whole_runs.SETTINGS)
+    derived = {"init_adapter": "/a", "distribution_strategy": "mirrored"}
+    used = dataclasses.replace(asked, **derived)
+    studies.finish(used, tmp_path)
+    resolve.save_config(asked, tmp_path / earlier_runs.DECLARED)
+    rows = task_data.load_task_data(used).rows
+    on_one = dataclasses.replace(used, distribution_strategy="one_device")
+    assert finished_run._is_own(on_one, tmp_path, rows)
+    assert not finished_run._is_own(asked, tmp_path, rows)
+    assert not finished_run._is_own(used, tmp_path, {"train": rows["train"]})
 
 
 def test_a_head_of_a_plugin_needs_it(tmp_path):

@@ -38,14 +38,25 @@ def _differences(folder: Path, config: Config) -> list[Any]:
     theirs = declared_config(folder)
     if theirs is None:
         return []
-    theirs, ours = _flat(theirs), _flat(config)
     return [
-        f"  {key}: {shown(theirs.get(key))} there, {shown(ours.get(key))} now"
-        for key in sorted(
-            {*theirs, *ours}.difference(config_settings.ELSEWHERE)
-        )
-        if theirs.get(key) != ours.get(key)
+        f"  {key}: {shown(there)} there, {shown(now)} now"
+        for key, (there, now) in differing_settings(theirs, config).items()
     ]
+
+
+def differing_settings(theirs: Config, ours: Config) -> dict[str, Any]:
+    """Compares two configurations, except where a run computes and reads.
+
+    Returns a dict from the dotted name of each setting that differs to its two
+    values.
+    """
+    there, now = _flat(theirs), _flat(ours)
+    keys = {*there, *now}.difference(config_settings.ELSEWHERE)
+    return {
+        key: (there.get(key), now.get(key))
+        for key in sorted(keys)
+        if there.get(key) != now.get(key)
+    }
 
 
 def resumable_checkpoint(folder: Path) -> Checkpoint | None:

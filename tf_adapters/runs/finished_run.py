@@ -12,6 +12,7 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import splits
@@ -136,9 +137,17 @@ def _is_own(
     `rows` is a dict from split to the rows of the data.
     """
     try:
+        # Not the configuration that the user asked for, from which this one may
+        # have been derived.
+        saved = resolve.load_config(Path(model_dir) / "config.yaml")
+        result = earlier_runs.read_result(Path(model_dir)) or {}
         fingerprints = sampling.fingerprints(rows)
-        return bool(
-            earlier_runs.finished_result(model_dir, config, fingerprints)
-        )
     except UserError:  # Its own data may have moved.
         return False
+    differing = earlier_runs.differing_settings(saved, config).keys()
+    return (
+        # Runs of several machines are evaluated on one.
+        differing <= {"distribution_strategy"}
+        and "merged" not in result
+        and result.get("data_fingerprint") == fingerprints
+    )

@@ -1,5 +1,6 @@
 """Tests that adapter folders are listed, pushed to the Hub and pulled."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests import tiny
 from tests.interop import folders
 from tests.interop import hub_double
 import tf_adapters
+from tf_adapters.cli import pull as cli_pull
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import hub_address
 from tf_adapters.interop import listing
@@ -229,3 +231,19 @@ def test_metrics_of_a_program_are_listed(metrics, text, tmp_path):
 def test_a_name_has_nothing_that_a_folder_cannot_be_called():
     assert hub_address.name_of("hf://o/n.v1@refs/pr/1") == "o/n_v1@refs-pr-1"
     assert hub_address.name_of("hf://o/n") == "o/n"
+
+
+def test_a_folder_on_another_disk_than_its_parent(tmp_path, monkeypatch):
+    rename = Path.rename
+
+    def on_one_disk(path, target):
+        if target.parent not in path.parents:
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", on_one_disk)
+    (tmp_path / "cached").mkdir()
+    (tmp_path / "cached" / "adapter_config.json").write_text("{}")
+    cli_pull._copy(tmp_path / "cached", tmp_path / "here")
+    found = [path.name for path in (tmp_path / "here").iterdir()]
+    assert found == ["adapter_config.json"]

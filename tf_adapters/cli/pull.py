@@ -50,8 +50,9 @@ def _copy(cached: Path, folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     # Files are moved when all are there. After a copy that broke, the folder is
-    # empty, so that the command can be repeated.
-    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+    # empty, so that the command can be repeated. The folder may be on a disk of
+    # its own, to which files from outside cannot be renamed.
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
         copy = Path(scratch) / "copy"
         shutil.copytree(cached, copy, ignore=hub.other_files)
         for path in copy.iterdir():

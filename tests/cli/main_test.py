@@ -12,6 +12,7 @@ import pytest
 from tests import commands
 from tests.cli import subcommands
 from tests.fixtures import huggingface_folders
+from tests.fixtures import make_earlier_runs
 from tf_adapters import tasks
 from tf_adapters.cli import errors as cli_errors
 from tf_adapters.cli import lists
@@ -523,6 +524,18 @@ def test_another_librarys_format_is_of_one_adapter(tmp_path, capsys):
     assert (
         "--format=peft writes the adapter of one run" in capsys.readouterr().err
     )
+
+
+def test_paths_may_be_in_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    shutil.copytree(make_earlier_runs.FOLDER / "first", tmp_path / "a")
+    (tmp_path / "b.yaml").write_text("stack_on: ~/a\n")
+    options = types.SimpleNamespace(config_file="~/b.yaml", params_override=[])
+    layers = cli_main.layers_of_command({"task": "sst2"}, options)
+    cli_main._check_stack(layers)
+    config = resolve.combine(*layers)
+    config = cli_main._with_encoder_of_adapters(config, layers)
+    assert config.encoder == "{encoder}"
 
 
 def test_a_missing_folder_to_stack_on_is_reported_at_once(tmp_path, capsys):

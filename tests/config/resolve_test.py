@@ -10,6 +10,7 @@ from tf_adapters import methods
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
+from tf_adapters.config import task as config_task
 
 
 def test_later_layers_win():
@@ -233,6 +234,15 @@ def test_a_task_file_names_the_task(tmp_path):
     assert resolved.data.task_file == layer["data"]["task_file"]
     resolve.save_config(resolved, tmp_path / "config.yaml")
     assert resolve.load_config(tmp_path / "config.yaml") == resolved
+
+
+def test_a_task_file_may_be_in_the_home_folder(tmp_path, monkeypatch):
+    _task_file(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    layer = {"data": {"task_file": "~/some.yaml"}}
+    resolved = resolve.resolve_config(layer)
+    assert resolved.task == "tickets"
+    assert config_task.declared_task(resolved).labels == ("a", "b")
 
 
 def test_a_later_task_drops_an_earlier_task_file(tmp_path):

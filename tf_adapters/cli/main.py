@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 import dataclasses
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
@@ -108,7 +109,8 @@ def layers_of_command(flag_layer: dict[str, Any], options: Any) -> list[Any]:
     """
     layers = []
     if options.config_file:
-        layers.append(resolve.load_yaml(options.config_file))
+        path = Path(options.config_file).expanduser()
+        layers.append(resolve.load_yaml(path))
     layers += map(resolve.parse_override, options.params_override)
     return [*layers, flag_layer]
 
@@ -155,7 +157,8 @@ def _check_stack(layers: Iterable[dict[str, Any]]) -> None:
     # A path on the command line must exist. A run's saved path need not exist,
     # because loading finds an adapter that has moved.
     for folder in filter(None, (layer.get("stack_on") for layer in layers)):
-        if "://" not in str(folder) and not Path(str(folder)).is_dir():
+        is_there = Path(str(folder)).expanduser().is_dir()
+        if "://" not in str(folder) and not is_there:
             raise ConfigError(
                 f"--stack_on={cut(folder)}: there is no such folder."
             )
@@ -179,7 +182,7 @@ def _with_encoder_of_adapters(
     from tf_adapters.interop import formats
     from tf_adapters.interop import stored_adapter
 
-    stored = stored_adapter.find_stored(str(folders[0]))
+    stored = stored_adapter.find_stored(os.path.expanduser(str(folders[0])))
     if stored.format != formats.OURS:
         # We do not know the encoder names that other libraries use.
         return config

@@ -181,7 +181,7 @@ def check_keeps_file(config_file: str | None, model_dir: Path | None) -> None:
     # Imported here, so that --help is fast.
     from tf_adapters.runs import left_files
 
-    is_there = Path(config_file).resolve() in (
+    is_there = Path(config_file).expanduser().resolve() in (
         model_dir.resolve() / "config.yaml",
         model_dir.resolve() / "declared.yaml",
     )

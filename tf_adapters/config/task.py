@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 import dataclasses
+import os
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -56,7 +57,8 @@ def with_task_of_file(
             "named. Give --task_file or --data."
         )
     if isinstance(file, str):
-        name = load_task_file(file, check_files=False).name
+        path = os.path.expanduser(file)
+        name = load_task_file(path, check_files=False).name
         return _named(layer, f"`data.task_file` {file}", name, "file")
     if isinstance(table, str):
         name = name_of_table(table)
@@ -156,7 +158,8 @@ def declared_task(config: Config, check_files: bool = False) -> Any:
         ConfigError: If the task does not have the metric `train.select_by`.
     """
     if config.data.task_file:
-        task = load_task_file(config.data.task_file, check_files)
+        path = os.path.expanduser(config.data.task_file)
+        task = load_task_file(path, check_files)
     elif config.data.file:
         task = tasks.task_of_table(config.task, config.data, check_files)
     else:

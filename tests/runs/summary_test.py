@@ -1,5 +1,9 @@
 """Tests the printed summary of a result."""
 
+import types
+
+import pytest
+
 from tf_adapters.config import resolve
 from tf_adapters.runs import summary
 
@@ -36,3 +40,41 @@ def test_steps_that_float16_skipped_are_said(tmp_path, capsys):
         summary.print_run(half, config, tmp_path)
         said = "7 of 60 steps were skipped" in capsys.readouterr().out
         assert said == bool(skipped)
+
+
+@pytest.mark.parametrize(
+    ("limit", "found"),
+    [(None, "1 of 3 rows, drawn"), (2, "validation: 1 rows, drawn")],
+)
+def test_the_rows_of_a_table_are_said_if_all_are_used(limit, found):
+    config = resolve.resolve_config(
+        {"task": "toy", "method": "houlsby"},
+        {"data": {"max_train_examples": limit}},
+    )
+    task = types.SimpleNamespace(
+        kind=types.SimpleNamespace(label="class"),
+        files={"train": "a.csv"},
+        labels=("no", "yes"),
+    )
+    rows = {"train": [{"label": 0}] * 2, "validation": [{"label": 1}]}
+    lines = []
+    summary.print_labels(task, rows, config.data, lines.append)
+    assert found in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("most", "found"),
+    [
+        (None, "6 steps: 3 epochs of 2 (change with"),
+        (6, "6 steps: 3 epochs of 2 (change with"),
+        (5, "5 steps; an epoch has 2 (change with"),
+    ],
+)
+def test_the_plan_has_no_epochs_if_steps_are_limited(most, found):
+    train = {"epochs": 3, "batch_size": 2, "max_steps": most}
+    config = resolve.resolve_config(
+        {"task": "toy", "method": "houlsby", "train": train}
+    )
+    lines = []
+    summary.print_plan(config, {"train": [{}] * 4}, lines.append)
+    assert found in lines[0]

@@ -103,6 +103,7 @@ def search_settings(
             space = space.on_top(opened.keep_tables(source))
         first = [space.usual(method) for method in space.methods]
         journal = SearchJournal(opened.journal, config.seed, first)
+        summary.print_labels(data.task, data.rows, config.data)
         return _Search(space, data, opened, journal).run(trials)
 
 
@@ -157,7 +158,6 @@ class _Search:
 
         Trials of earlier processes count too, and so do failed trials.
         """
-        summary.print_labels(self.data.task, self.data.rows)
         print(
             f"search: {trials} trials over {self.space.describe()}; the best "
             f"on validation by {self.metric}, in {self.folder.folder}",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tf_adapters.config import task as config_task
+from tf_adapters.config.data_settings import DataConfig
 from tf_adapters.config.settings import Config
 from tf_adapters.data.rows import splits
 from tf_adapters.data.rows import zero_shot_transfer
@@ -20,11 +21,22 @@ from tf_adapters.tasks.task import Task
 _FAR = 10
 # Maximum number of classes to name. The most frequent ones are named.
 _MOST_NAMED = 10
+# Settings of `DataConfig` that leave out rows of training and validation.
+_LIMITS = (
+    "max_train_examples",
+    "train_examples_of",
+    "train_fraction",
+    "max_validation_examples",
+    "low_resource",
+)
 _say = functools.partial(print, flush=True)
 
 
 def print_labels(
-    task: Task, rows: dict[str, list[Any]], say: Callable[[str], object] = _say
+    task: Task,
+    rows: dict[str, list[Any]],
+    data: DataConfig,
+    say: Callable[[str], object] = _say,
 ) -> None:
     """Prints the number of rows per class, or the range of numeric labels.
 
@@ -35,6 +47,7 @@ def print_labels(
     Args:
         task: `Task` with resolved labels.
         rows: Dict from split to rows.
+        data: `DataConfig`, which may limit the number of rows.
         say: Function that prints a line of text. The text may mention
             command-line flags. Default: `print`.
     """
@@ -45,8 +58,11 @@ def print_labels(
         held_out = rows["validation"]
         known += [row["label"] for row in held_out]
         classes = " from each class" * (task.kind.label == "class")
+        limits = [getattr(data, name) for name in _LIMITS]
+        # How many rows the table has is not known if only some are used.
+        table = "" if any(limits) else f"of {len(known):,} "
         say(
-            f"validation: {len(held_out):,} of {len(known):,} rows, drawn"
+            f"validation: {len(held_out):,} {table}rows, drawn"
             f"{classes} with the seed (to choose others: --validation=<file>)"
         )
     if task.kind.label == "number":
@@ -94,10 +110,14 @@ def print_plan(
     an_epoch = math.ceil(len(rows["train"]) / train.batch_size)
     least = math.ceil((train.min_steps or 0) / an_epoch)
     epochs = max(train.epochs, least)
-    steps = min(epochs * an_epoch, train.max_steps or math.inf)
+    steps = epochs * an_epoch
+    how_many, setting = f"{steps:,} steps: {epochs:,} epochs of", "--epochs"
+    if train.max_steps and train.max_steps < steps:
+        how_many = f"{train.max_steps:,} steps; an epoch has"
+        setting = "train.max_steps"
     say(
-        f"learning rate {train.learning_rate:g}, {steps:,} steps: {epochs:,} "
-        f"epochs of {an_epoch:,} (change with --learning_rate and --epochs)"
+        f"learning rate {train.learning_rate:g}, {how_many} {an_epoch:,} "
+        f"(change with --learning_rate and {setting})"
     )
 
 

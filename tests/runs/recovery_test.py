@@ -278,10 +278,9 @@ def test_a_worker_lost_outside_of_the_steps_is_a_stop(tmp_path, monkeypatch):
         _train(tmp_path)
 
 
-def test_a_refusal_of_the_chief_is_that_of_every_worker(tmp_path, monkeypatch):
-    config = resolve.resolve_config(whole_runs.SETTINGS)
-    other = resolve.resolve_config(whole_runs.SETTINGS, {"seed": 5})
-    _stopped(tmp_path, config)
+@pytest.fixture(name="told")
+def _told(monkeypatch):
+    """What the worker "chief" has sent to the worker "follower"."""
     told = []
 
     def from_chief(strategy, content):
@@ -293,6 +292,13 @@ def test_a_refusal_of_the_chief_is_that_of_every_worker(tmp_path, monkeypatch):
     monkeypatch.setattr(workers, "num_workers", lambda strategy: 2)
     monkeypatch.setattr(workers, "is_chief", lambda name: name == "chief")
     monkeypatch.setattr(workers, "broadcast_from_chief", from_chief)
+    return told
+
+
+def test_a_refusal_of_the_chief_is_that_of_every_worker(tmp_path, told):
+    config = resolve.resolve_config(whole_runs.SETTINGS)
+    other = resolve.resolve_config(whole_runs.SETTINGS, {"seed": 5})
+    _stopped(tmp_path, config)
     for worker in ("chief", "follower"):
         with pytest.raises(ConfigError, match="0 there, 5 now"):
             run_folder_of_workers.open_run(worker, tmp_path, other, {})
@@ -305,24 +311,26 @@ def test_a_refusal_of_the_chief_is_that_of_every_worker(tmp_path, monkeypatch):
     assert follower.checkpoint.step == 1 and not told
 
 
+def test_a_wrong_callback_ends_every_worker(told):
+    layer = {"train": {"callbacks": ["nowhere:Nothing"]}}
+    config = resolve.resolve_config(whole_runs.SETTINGS, layer)
+    for worker in ("chief", "follower"):
+        with pytest.raises(ConfigError, match="There is no callback"):
+            training_run._watchers(worker, config)
+    config = resolve.resolve_config(whole_runs.SETTINGS)
+    for worker in ("chief", "follower"):
+        assert training_run._watchers(worker, config) == []
+    assert not told
+
+
 @pytest.mark.parametrize("data", [{"train": "same"}, {"train": "other"}])
 def test_every_worker_finds_what_the_chief_has_finished(
-    tmp_path, monkeypatch, data
+    tmp_path, monkeypatch, data, told
 ):
     config = resolve.resolve_config(whole_runs.SETTINGS)
     result = {"data_fingerprint": {"train": "same"}, "seconds": 1.5}
     run_folder.RunFolder(tmp_path, config, {}).save_result(result)
-    told, waits = [], []
-
-    def from_chief(strategy, content):
-        if strategy == "chief":
-            told.append(content)
-            return content
-        return told.pop(0)
-
-    monkeypatch.setattr(workers, "num_workers", lambda strategy: 2)
-    monkeypatch.setattr(workers, "is_chief", lambda name: name == "chief")
-    monkeypatch.setattr(workers, "broadcast_from_chief", from_chief)
+    waits = []
     monkeypatch.setattr(workers, "wait_for_all", waits.append)
     for worker, folder in (("chief", tmp_path), ("follower", Path("nowhere"))):
         arguments = (worker, folder, config, data)

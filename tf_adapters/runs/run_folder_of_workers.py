@@ -45,7 +45,7 @@ def open_run(
     Raises:
         UserError: On every worker, if the chief cannot use the folder.
     """
-    run = _on_chief(strategy, lambda: RunFolder(folder, *arguments, **options))
+    run = on_chief(strategy, lambda: RunFolder(folder, *arguments, **options))
     if workers.num_workers(strategy) == 1:
         return run
     checkpoint = _exchange(strategy, run and run.checkpoint)
@@ -88,7 +88,7 @@ def from_chief(
     Raises:
         UserError: On every worker, if the function raises this error.
     """
-    value = _on_chief(strategy, function)
+    value = on_chief(strategy, function)
     if workers.num_workers(strategy) == 1:
         return value
     content = json.dumps(value).encode()
@@ -98,10 +98,16 @@ def from_chief(
     return value
 
 
-def _on_chief(
+def on_chief(
     strategy: tf.distribute.Strategy, function: Callable[..., Any]
 ) -> Any:
     """Calls a function without arguments, on the chief only.
+
+    Every worker must call this function.
+
+    Args:
+        strategy: `tf.distribute.Strategy`.
+        function: Function to call. Its value may be of any type.
 
     Returns:
         The function's return value on the chief, `None` on other workers.
@@ -135,7 +141,7 @@ def _tell_refusal(strategy: tf.distribute.Strategy, refusal: str = "") -> None:
     """
     told = workers.broadcast_from_chief(strategy, refusal.encode()).decode()
     if told and not refusal:
-        raise ConfigError(f"The chief's run folder: {told}")
+        raise ConfigError(f"On the chief: {told}")
 
 
 def _exchange(

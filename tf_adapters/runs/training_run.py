@@ -99,12 +99,7 @@ def train_experiment(
             calibration.check_calibration(experiment.model.head, config.head)
         if prepare is not None:
             prepare(experiment.model)
-        # Only on the chief: callbacks on all workers would log the same.
-        watchers = (
-            callbacks.make_callbacks(config.train.callbacks)
-            if workers.is_chief(strategy)
-            else []
-        )
+        watchers = _watchers(strategy, config)
         run = run_folder_of_workers.open_run(
             strategy,
             model_dir,
@@ -137,6 +132,20 @@ def train_experiment(
             # Other workers may need the chief's files, and must not end first.
             workers.wait_for_all(strategy)
         return result
+
+
+def _watchers(strategy: Any, config: Config) -> list[Any]:
+    """Creates the Keras callbacks of a run, on the chief only.
+
+    Callbacks on all workers would log the same.
+
+    Raises:
+        ConfigError: On every worker, if a callback cannot be created.
+    """
+    made = run_folder_of_workers.on_chief(
+        strategy, lambda: callbacks.make_callbacks(config.train.callbacks)
+    )
+    return made or []
 
 
 def _train(

@@ -568,7 +568,7 @@ def test_a_fault_of_ours_keeps_its_traceback(monkeypatch, tmp_path):
 
     monkeypatch.setattr(cli_main, "_resolve", broken)
     with pytest.raises(ValueError, match="zip") as caught:
-        _run(tmp_path)
+        cli_errors.exit_status(_run, tmp_path)
     assert caught.value.__notes__ == [cli_errors.FAULT]
 
 

@@ -209,6 +209,13 @@ def test_mistakes(tmp_path, capsys, flags, sentence):
     assert not (tmp_path / "tune").exists()
 
 
+def test_a_task_may_be_named_as_a_setting(tmp_path, capsys):
+    """As for `train`."""
+    named = f"--params_override=task=rte,data.data_dir={tmp_path}/nowhere"
+    assert subcommands.run("tune", named, f"--model_dir={tmp_path}/tune") == 1
+    assert "No data of task `rte`" in capsys.readouterr().err
+
+
 def test_a_search_in_python(tmp_path):
     table = _table(tmp_path)
     rows = commands.read_rows(Path(table))

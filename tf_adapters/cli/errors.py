@@ -65,7 +65,9 @@ def exit_status(command: Any, *arguments: Any) -> Any:
     except Exception as error:
         sentence = error_sentence(error)
         if sentence is None:
-            error.add_note(FAULT)
+            # A command may call this function while it runs itself.
+            if FAULT not in getattr(error, "__notes__", ()):
+                error.add_note(FAULT)
             raise
         # Errors after which the command can be resumed have their own status.
         status = getattr(error, "exit_status", 1)

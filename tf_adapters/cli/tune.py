@@ -30,8 +30,9 @@ def run_tune(
             fails; see `tuning.search_settings`.
     """
     check_no_arguments("tune", arguments)
+    named = "task" in layer or layer["data"]
     option_checks.check_data_named(
-        "task" in layer or layer["data"] or options.config_file
+        named or options.config_file or options.params_override
     )
     if "://" in (options.model_dir or ""):
         raise ConfigError(

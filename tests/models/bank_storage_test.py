@@ -1,7 +1,9 @@
 """Adds, replaces and removes adapters of a bank that is in use."""
 
+import gc
 import threading
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -262,6 +264,31 @@ def test_a_wider_head_than_expected_widens_the_outputs(encoder, features):
     wide = _model(encoder, "wide", head=heads.Classification(tuple("abc")))
     bank.add(wide)
     _is_alone(bank, features, wide, wide)
+
+
+class _Adds(keras.callbacks.Callback):
+    """Adds adapters between the batches of `predict`."""
+
+    def __init__(self, bank, models):
+        super().__init__()
+        self.bank, self.models = bank, models
+
+    def on_predict_batch_end(self, batch, logs=None):
+        self.bank.add(self.models[batch])
+        gc.collect()
+
+
+def test_adapters_may_be_added_while_the_bank_predicts(encoder):
+    features = tiny.batch(encoder, size=3)
+    models = [_model(encoder, f"m{i}") for i in range(4)]
+    bank = load_bank(models[:1], encoder, capacity=9)
+    expected = np.asarray(models[0](features))
+    adds = _Adds(bank, models[1:])
+    with bank.using(["m0"] * 3) as used:
+        inputs = {**features, "adapter_ids": used.adapter_ids}
+        found = bank.predict(inputs, 1, verbose=0, callbacks=[adds])
+    assert bank.generation == 2
+    np.testing.assert_allclose(found[:, :2], expected, atol=1e-5)
 
 
 def test_threads_ask_while_adapters_come_and_go(encoder, features):

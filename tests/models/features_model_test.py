@@ -121,6 +121,22 @@ def test_a_call_that_failed_in_a_graph_leaves_a_model_that_trains(
     assert len(history["accuracy"]) == 3
 
 
+class _Fails(keras.callbacks.Callback):
+    """Makes a call that fails, and drops the graphs of the model."""
+
+    def on_train_batch_end(self, batch, logs=None):
+        with pytest.raises(UserError):
+            self.model.predict(_generator(), verbose=0)
+
+
+def test_a_call_that_failed_leaves_the_training_under_way(features):
+    model = _model()
+    history = model.fit(
+        features, LABELS, batch_size=2, verbose=0, callbacks=[_Fails()]
+    )
+    assert np.isfinite(history.history["loss"]).all()
+
+
 def test_lists_and_other_things_in_place_of_arrays(model, features):
     rows = {name: value.tolist() for name, value in features.items()}
     with pytest.raises(UserError, match="`token_ids`, a list. Make it `np.arr"):

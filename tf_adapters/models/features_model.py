@@ -24,6 +24,9 @@ class FeaturesModel(keras.Model):
     # How often the graphs were dropped. Graphs elsewhere that include this
     # model are outdated if the number has changed.
     num_forgotten = 0
+    # For which of training (`True`) and evaluation (`False`) `_prepare` must
+    # run again, as graphs were dropped.
+    _unprepared: frozenset[bool] = frozenset()
     # The `Head` that describes the output layer, and the layer itself.
     head = None
     head_layer = None
@@ -139,8 +142,10 @@ class FeaturesModel(keras.Model):
         The variables must exist before TensorFlow builds a graph.
         """
         built = self.train_function if trains else self.test_function
-        if built is not None or not self.compiled:
+        is_done = built is not None and trains not in self._unprepared
+        if is_done or not self.compiled:
             return
+        self._unprepared -= {trains}
         if trains:
             data_checks.check_learning_rate(self.optimizer)
         # With a strategy or another backend, Keras does this itself.
@@ -185,8 +190,14 @@ class FeaturesModel(keras.Model):
             raise UserError(sentence) from None
 
     def _forget_graphs(self) -> None:
-        # Otherwise Keras would keep calling the old graphs.
+        # Otherwise Keras would keep calling the old graphs. They are not set to
+        # `None`, because a call may be under way, in another thread or around a
+        # callback, and Keras looks them up for each batch.
         self.num_forgotten += 1
-        self.train_function = None
-        self.test_function = None
-        self.predict_function = None
+        self._unprepared = frozenset((True, False))
+        if self.train_function is not None:
+            super().make_train_function(force=True)
+        if self.test_function is not None:
+            super().make_test_function(force=True)
+        if self.predict_function is not None:
+            super().make_predict_function(force=True)

@@ -36,6 +36,17 @@ def test_entities_count_by_kind(labels):
     assert [p.name for p in found.pictures] == ["entities", "confusion"]
 
 
+def test_entities_of_bilou_count_as_in_the_runs_f1():
+    right = [["B-PER", "L-PER", "U-LOC", "O"]]
+    predicted = [["B-PER", "L-PER", "O", "U-LOC"]]
+    tables, _ = _find((*LABELS, "L-PER", "U-LOC"), right, predicted)
+    assert tables["Entities"].rows == [
+        ["LOC", 1, 0.0, 0.0, 0.0],
+        ["PER", 1, 1.0, 1.0, 1.0],
+        ["all", 2, 0.5, 0.5, 0.5],
+    ]
+
+
 def test_words_without_a_tag_are_left_out():
     tables, found = _find()
     assert sum(row[1] for row in tables["Each class"].rows) == 6

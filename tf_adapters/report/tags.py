@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from seqeval import metrics as seqeval_metrics
 
+from tf_adapters.heads import metrics
 from tf_adapters.heads.tagging import labeled_parts
 from tf_adapters.report import classes
 from tf_adapters.report import mistakes
@@ -101,7 +102,10 @@ def _entities(compared: dict[str, Any], names: list[str]) -> tuple[Any, ...]:
         names: List of all tags.
     """
     parts = [part for row in labeled_parts(compared) for part in row]
-    right, predicted = ([part[side] for part in parts] for side in (0, 1))
+    # As for the run's own F1, so that both read BILOU and BMES.
+    right, predicted = (
+        metrics.entity_tags(part[side] for part in parts) for side in (0, 1)
+    )
     if not _mark_entities(names) or not _count(right, predicted):
         return [], []
     found = seqeval_metrics.classification_report(

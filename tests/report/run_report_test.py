@@ -11,6 +11,7 @@ from tf_adapters import heads
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import UserError
+from tf_adapters.data.rows import sampling
 from tf_adapters.report import classes
 from tf_adapters.report import run_files
 from tf_adapters.report import run_report
@@ -77,6 +78,28 @@ def test_texts_of_other_data_are_not_taken(tmp_path, run):
     page = _page(run)
     assert "the data there differs from the run's" in page
     assert "another<" not in page
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_texts_of_a_language_are_compared_if_the_run_knows_them(
+    tmp_path, monkeypatch, is_known
+):
+    known = {"de": sampling.fingerprint(ROWS)} if is_known else {}
+    run = stored_runs.write(
+        *(tmp_path, stored_runs.HAM, ROWS, COMPARED),
+        transfer_fingerprint=known,
+    )
+    predictions.save_predictions(run, "transfer/de", stored_runs.HAM, COMPARED)
+    rows = [{**row, "text": "another"} for row in ROWS]
+    monkeypatch.setattr(
+        run_files.zero_shot_transfer,
+        "load_languages",
+        lambda task, data: {"de": ("test", rows)},
+    )
+    page = _page(run, split="transfer/de")
+    assert ("the data there differs from the run's" in page) == is_known
+    assert ("another<" in page) != is_known
+    assert ("texts of mistakes were not checked" in page) != is_known
 
 
 def test_without_the_data_the_rows_have_numbers(tmp_path, run):

@@ -58,6 +58,8 @@ def test_it_learns_and_transfers(folder, capsys):
     assert result["examples"] == 12 * (6 + 12 + 6)  # Windows.
     transfer = result["transfer"]
     assert list(transfer["languages"]) == ["en", "de"]
+    known = result["transfer_fingerprint"]
+    assert known["en"] == result["data_fingerprint"]["test"] != known["de"]
     assert transfer["target"] == result["test"]["accuracy"]
     assert commands.run(folder / "run", mode="eval") == 0
     assert f"target     average    accuracy {transfer['target']:.4f}" in (

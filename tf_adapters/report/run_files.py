@@ -73,6 +73,14 @@ class RunFiles:
         return part.get(name) or self.result.get("validation", {})
 
     @property
+    def fingerprint(self) -> str | None:
+        """Stored fingerprint of the split's rows, or `None` if none is."""
+        key, name = "data_fingerprint", self.split or ""
+        if name.startswith("transfer/"):
+            key, name = "transfer_fingerprint", name.removeprefix("transfer/")
+        return self.result.get(key, {}).get(name)
+
+    @property
     def has_own_head(self) -> bool:
         """Whether the head is one of this library's, not of a plug-in."""
         cls = heads.HEADS[self.stored.head]
@@ -195,8 +203,7 @@ def with_rows(
         fields, rows = _read_rows(run, data_dir)
     except UserError as error:
         return dataclasses.replace(run, lacks_rows=str(error))
-    known = run.result.get("data_fingerprint", {}).get(run.split)
-    if known not in (None, sampling.fingerprint(rows)):
+    if run.fingerprint not in (None, sampling.fingerprint(rows)):
         why = "the data there differs from the run's"
     elif len(rows) != len(run.stored):
         why = (

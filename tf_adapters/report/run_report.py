@@ -60,6 +60,11 @@ _NO_PROBABILITIES = (
     "version: mistakes are in the order of the data, and there is no "
     "calibration. An evaluation of the run stores them."
 )
+_NOT_CHECKED = (
+    "The texts of mistakes were not checked: the run, of an earlier version, "
+    "has no fingerprint of this split's data. If the data has changed, they "
+    "are not the texts that it predicted."
+)
 
 
 def write_report(
@@ -184,6 +189,8 @@ def _write(run: RunFiles, found: Any, folder: Path) -> dict[Any, Any]:
         tables.append(_surest(errors))
     if run.lacks_rows:
         notes.append(f"The texts of mistakes were not found: {run.lacks_rows}")
+    if run.rows is not None and run.fingerprint is None:
+        notes.append(_NOT_CHECKED)
     text = html_page.report_page(
         _title_of_page(run),
         [*found.notes, *notes],

@@ -77,6 +77,7 @@ _OF_RESULT = {
     **dict.fromkeys(("task", "method", "encoder"), _is_text),
     **dict.fromkeys(("commit", "device"), _is_text),
     **dict.fromkeys(("data_fingerprint", "versions"), _is_mapping),
+    "transfer_fingerprint": _is_mapping,
     **dict.fromkeys(("settings", "merged"), _is_mapping),
     "tasks": _are_tasks,
     "transfer": _is_transfer,

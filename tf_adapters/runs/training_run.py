@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.common import keras_backend
+from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.runs import calibration
 from tf_adapters.runs import cluster_check
@@ -127,6 +128,9 @@ def train_experiment(
                 result |= evaluate_held_out(experiment.trainer, examples, run)
             if languages:
                 result["transfer"] = experiment.transfer(languages, run)
+                result["transfer_fingerprint"] = sampling.fingerprints(
+                    {name: rows for name, (_, rows) in languages.items()}
+                )
             result["seconds"] = round(time.perf_counter() - started, 1)
             run.save_result(result)
             # Other workers may need the chief's files, and must not end first.

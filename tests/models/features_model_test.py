@@ -145,9 +145,33 @@ def test_lists_and_other_things_in_place_of_arrays(model, features):
         model.fit(features)
 
 
-def test_a_list_of_labels_is_an_array(model, features):
+@pytest.mark.parametrize("make", [lambda x: x, lambda x: (x,)])
+def test_a_tf_data_set_without_labels_is_said(model, features, make):
+    data = tf.data.Dataset.from_tensor_slices(make(features)).batch(2)
+    message = "^The tf.data set has no labels. Make it of"
+    with pytest.raises(UserError, match=message):
+        model.fit(data)
+    with pytest.raises(UserError, match=message):
+        model.fit(features, LABELS, validation_data=data, verbose=0)
+
+
+@pytest.mark.parametrize("make", [list, lambda y: y.astype(object)])
+def test_a_list_or_objects_of_labels_are_an_array(model, features, make):
     expected = model.evaluate(features, LABELS, verbose=0)
-    assert model.evaluate(features, LABELS.tolist(), verbose=0) == expected
+    assert model.evaluate(features, make(LABELS), verbose=0) == expected
+
+
+def test_labels_of_several_outputs_stay_a_list(features):
+    encoder = tiny.encoder(num_blocks=1)
+    members = [
+        tf_adapters.adapt(encoder, methods.Pfeiffer(units=4), HEAD, name=name)
+        for name in ("one", "two")
+    ]
+    model = tf_adapters.compose(encoder, tf_adapters.Parallel(*members))
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(loss=[loss, loss])
+    found = model.evaluate(features, [LABELS, LABELS], verbose=0)
+    assert np.isfinite(found).all()
 
 
 WRONG_LABELS = [
@@ -160,6 +184,7 @@ WRONG_LABELS = [
         ["no", "yes", "no", "no"],
         r"^Labels must be numbers.*\(no, yes\): `np.ar",
     ),
+    ([0, 1, None, 1], "^Labels must be numbers. Received: None in row 2"),
 ]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 import math
+import numbers
 import re
 import sys
 from typing import TYPE_CHECKING
@@ -62,7 +63,8 @@ def check_data(model: FeaturesModel, x: Any) -> None:
 def checked_labels(model: FeaturesModel, x: Any, y: Any) -> Any:
     """Checks the labels for `fit` and returns them.
 
-    A list or a table becomes a NumPy array.
+    A list, a table or an array of objects becomes a NumPy array of numbers. The
+    arrays of a model with several outputs stay in their list.
 
     Args:
         model: `FeaturesModel`.
@@ -74,15 +76,12 @@ def checked_labels(model: FeaturesModel, x: Any, y: Any) -> Any:
             not a number or not valid for the head.
     """
     check_data(model, x)
-    if isinstance(y, list | tuple) or hasattr(y, "to_numpy"):
+    if not (model.head is None and _are_arrays(y)):
         y = _as_array(y)
     labels = targets_of(x, y)
     if labels is None:
-        if y is None and isinstance(x, dict) and _loss(model) is not None:
-            raise UserError(
-                "There are no labels. Give them after the features: "
-                "`model.fit(features, labels)`."
-            )
+        if y is None and _loss(model) is not None:
+            _check_has_labels(x)
         return y
     if is_text(labels.dtype):
         names = ", ".join(getattr(model.head, "labels", ())) or "the classes"
@@ -96,14 +95,57 @@ def checked_labels(model: FeaturesModel, x: Any, y: Any) -> Any:
     return y
 
 
-def _as_array(labels: Any) -> np.ndarray:
+def _check_has_labels(x: Any) -> None:
+    """Raises a `UserError` if `x` is features alone, without labels."""
+    if isinstance(x, dict):
+        raise UserError(
+            "There are no labels. Give them after the features: "
+            "`model.fit(features, labels)`."
+        )
+    spec = _element_spec(x)
+    if isinstance(spec, dict) or (isinstance(spec, tuple) and len(spec) == 1):
+        raise UserError(
+            "The tf.data set has no labels. Make it of features and labels: "
+            "`tf.data.Dataset.from_tensor_slices((features, labels))`."
+        )
+
+
+def _are_arrays(y: Any) -> bool:
+    """Returns whether `y` is a list of arrays, as for several outputs."""
+    return isinstance(y, list | tuple) and all(
+        getattr(labels, "ndim", 0) > 0 for labels in y
+    )
+
+
+def _as_array(labels: Any) -> Any:
+    """Returns labels in a list, a table or objects as an array of numbers."""
+    is_objects = isinstance(labels, np.ndarray) and labels.dtype == object
+    is_list = isinstance(labels, list | tuple) or hasattr(labels, "to_numpy")
+    if not (is_list or is_objects):
+        return labels
     try:
-        return np.asarray(labels)
+        array = np.asarray(labels)
+        # As objects, integers would be taken for texts.
+        if array.dtype == object:
+            array = np.asarray(array.tolist())
     except ValueError as error:
         raise UserError(
             "Labels must be an array, with as many numbers in each row. Pad "
             f"rows of several lengths with -1. Received: {shown(labels)}"
         ) from error
+    if array.dtype == object:
+        _check_numbers(array)
+    return array
+
+
+def _check_numbers(labels: np.ndarray) -> None:
+    for row, values in enumerate(np.atleast_1d(labels)):
+        for value in np.ravel(values):
+            if not isinstance(value, numbers.Real):
+                raise UserError(
+                    f"Labels must be numbers. Received: {value!r:.100} in row "
+                    f"{row} (the first is 0). Leave out rows without a label."
+                )
 
 
 def _check_values(model: FeaturesModel, labels: np.ndarray) -> None:
@@ -137,7 +179,7 @@ def targets_of(x: Any, y: Any) -> Any:
     """Returns the labels. For a `tf.data` set, returns their `TensorSpec`.
 
     Returns `None` if the labels are unknown, or if they are in a dict, as a
-    custom loss may require.
+    custom loss may require, or in a list, as for several outputs.
 
     Args:
         x: See `check_data`.
@@ -145,7 +187,7 @@ def targets_of(x: Any, y: Any) -> Any:
     """
     spec = _element_spec(x)
     if spec is None:
-        return None if isinstance(y, dict) else y
+        return None if isinstance(y, dict | list | tuple) else y
     targets = spec[1] if isinstance(spec, tuple) and len(spec) > 1 else None
     shape = getattr(targets, "shape", None)
     return None if shape is None or shape.rank is None else targets

@@ -55,10 +55,13 @@ class FeaturesModel(keras.Model):
                 a finite number.
         """
         y = data_checks.checked_labels(self, x, y)
-        if isinstance(options.get("validation_data"), tuple | list):
-            x_val, y_val, *weights = options["validation_data"]
+        validation = options.get("validation_data")
+        if isinstance(validation, tuple | list):
+            x_val, y_val, *weights = validation
             y_val = data_checks.checked_labels(self, x_val, y_val)
             options["validation_data"] = (x_val, y_val, *weights)
+        elif validation is not None:
+            data_checks.checked_labels(self, validation, None)
         self._prepare(x, y, trains=True)
         with self._graphs_of_one_call():
             return super().fit(x, y, *args, **options)

@@ -19,9 +19,13 @@ from tests import tiny
 import tf_adapters
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.layers.slot import Slot
+from tf_adapters.models import composed_model
+from tf_adapters.models import composition
+from tf_adapters.models.trained_members import Member
 
 Average, BatchSplit = tf_adapters.Average, tf_adapters.BatchSplit
 Parallel, Stack = tf_adapters.Parallel, tf_adapters.Stack
@@ -102,6 +106,16 @@ def test_a_batch_split_loses_no_rows_of_a_larger_batch():
     # Where a graph is for any number of rows, its own error is all there is.
     with pytest.raises(Exception, match="takes 3|Incompatible shapes"):
         model.predict(tiny.batch(encoder, size=5), verbose=0)
+
+
+def test_a_batch_split_may_have_more_rows_than_batches_of_keras():
+    encoder = tiny.encoder(num_blocks=1)
+    one, two = _members(encoder, methods.Pfeiffer(), methods.Pfeiffer())
+    model = tf_adapters.compose(
+        encoder, BatchSplit(one, two, batch_sizes=(1, 32))
+    )
+    outputs = model.predict(tiny.batch(encoder, size=33), verbose=0)
+    assert [len(rows) for rows in outputs] == [1, 32]
 
 
 def test_a_batch_split_of_choices_takes_a_graph_for_any_number_of_rows():
@@ -499,6 +513,11 @@ def test_two_changes_of_the_embeddings_have_no_place_in_a_stack():
         (lambda one: Stack(methods.Pfeiffer(), one), "Expected as a compos"),
         (lambda one: Average(one, weights=(1, 2)), "as many weights"),
         (lambda one: Average(one, weights=(0,)), "sum to 0"),
+        (
+            # Their sum is 2e-17, for rounding.
+            lambda one: Average(one, one, one, weights=(0.1, 0.2, -0.3)),
+            "sum to 0",
+        ),
         (lambda one: BatchSplit(one, batch_sizes=()), "number of rows"),
         (lambda one: BatchSplit(one, batch_sizes=(1.0,)), "a list of integers"),
         (lambda one: Average(one, weights=("1",)), "a list of finite num"),
@@ -552,6 +571,17 @@ def test_a_model_alone_is_a_composition_of_one(method):
         _logits(one, encoder=encoder),
         atol=1e-6,
     )
+
+
+def test_a_recorded_member_that_fits_none_is_not_called_damaged():
+    member = Member(
+        *("one", None, methods.BitFit(), None, {}, None), left_out=(0,)
+    )
+    config = {
+        "below": composition.tree_to_config(composed_model.methods_of(member))
+    }
+    with pytest.raises(AdapterError, match="one` was left out of blocks"):
+        composed_model.restore(config, [member], None, tiny.encoder(), "task")
 
 
 @pytest.mark.parametrize("below", [[3], [], [{}, {}], 7])

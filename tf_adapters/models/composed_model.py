@@ -232,6 +232,8 @@ def restore(
         if len(trees.all_members(tree)) != len(members):
             raise ValueError("members")
         return composed_members.placed(tree, members, encoder)
+    except AdapterError:  # Of a member that fits no composition: not damaged.
+        raise
     except (KeyError, TypeError, ValueError) as error:
         raise AdapterError(
             f"{folder}: its `below` is damaged. Copy it again from where it "

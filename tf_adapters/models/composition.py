@@ -94,7 +94,7 @@ class Average(Composition):
                 f"Received: weights={tuple(weights)}"
             )
         total = sum(weights) if normalize else 1.0
-        if not total:
+        if abs(total) < 1e-9:  # 0, but for rounding.
             raise UserError(
                 "The weights sum to 0, so they cannot be normalized. Pass "
                 "normalize=False, or other weights."

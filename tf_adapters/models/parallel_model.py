@@ -53,6 +53,24 @@ class ParallelModel(FeaturesModel):
         self._left_out: list[Any] = []
         self.built = True
 
+    def predict(
+        self, x: Any, batch_size: int | None = None, *args: Any, **options: Any
+    ) -> Any:
+        """Returns a list of the members' outputs; see `keras.Model.predict`.
+
+        Args:
+            x: Dict of arrays, `tf.data` set or generator.
+            batch_size: Rows of a batch of arrays. Defaults to the sum of
+                `batch_sizes` with `BatchSplit`, which takes no other number,
+                and to 32 with `Parallel`.
+            *args: See `keras.Model.predict`.
+            **options: See `keras.Model.predict`.
+        """
+        sizes = getattr(self.composition, "batch_sizes", None)
+        if batch_size is None and sizes is not None and isinstance(x, dict):
+            batch_size = sum(sizes)
+        return super().predict(x, batch_size, *args, **options)
+
     def make_predict_function(
         self, force: bool = False
     ) -> Callable[..., Any] | None:

@@ -1,5 +1,7 @@
 """Compares merged adapters with NumPy and with their members' outputs."""
 
+import json
+
 import keras
 import numpy as np
 import pytest
@@ -44,6 +46,31 @@ def test_the_head_is_that_of_the_member_that_is_named():
     np.testing.assert_array_equal(
         tensors(model)["head/kernel"], tensors(members[0])["head/kernel"]
     )
+
+
+def test_no_other_head_is_read(tmp_path):
+    encoder, (one, two) = made_adapters.two("pfeiffer")
+    tf_adapters.save_adapter(one, tmp_path / "one")
+    path = tmp_path / "one" / "adapter_config.json"
+    config = json.loads(path.read_text())
+    config["head"]["name"] = "of_a_package_that_is_not_installed"
+    path.write_text(json.dumps(config))
+    model = tf_adapters.merge_adapters([tmp_path / "one", two], encoder)
+    np.testing.assert_array_equal(
+        tensors(model)["head/kernel"], tensors(two)["head/kernel"]
+    )
+
+
+def test_the_order_of_blocks_that_are_left_out_is_the_same_adapter():
+    encoder = tiny.encoder(num_blocks=3)
+    members = [
+        made_adapters.made(
+            encoder, methods.Pfeiffer(units=4, leave_out=blocks), name, 0
+        )
+        for name, blocks in (("a", (0, 1)), ("b", (1, 0)))
+    ]
+    model = tf_adapters.merge_adapters(members, encoder)
+    assert len(model.all_slots()) == 1
 
 
 @pytest.mark.parametrize("method", BOTTLENECKS)

@@ -140,6 +140,16 @@ def test_an_argument_that_is_wrong(case):
         tf_adapters.merge_adapters(members, encoder, **options)
 
 
+def test_texts_that_are_all_padding():
+    encoder, members = made_adapters.two("pfeiffer")
+    inputs = tiny.batch(encoder)
+    inputs["padding_mask"] = 0 * inputs["padding_mask"]
+    with pytest.raises(UserError, match="needs texts"):
+        tf_adapters.merge_adapters(
+            members, encoder, "matched_mean", inputs=inputs
+        )
+
+
 def test_a_search_of_a_mean():
     encoder, members = made_adapters.two("pfeiffer")
     with pytest.raises(UserError, match="`how` of a search for weights"):

@@ -5,6 +5,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 
 from tf_adapters.common.checks import check_known
@@ -22,6 +23,7 @@ from tf_adapters.merging import weights_by_slot
 from tf_adapters.methods import LoRA
 from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
+from tf_adapters.models import trained_members
 from tf_adapters.models.adapter_model import AdapterModel
 
 # Dict from each way to merge to whether the weights are divided by their sum.
@@ -59,10 +61,11 @@ class AdapterMerge:
         self.how = how
         self.encoder = encoder
         self.joins = how.startswith("output_")
-        self.members = mergeable.read_mergeable(
-            adapters, encoder, same_width=not self.joins
-        )
+        trained_members.check_is_list(adapters)
         self.target_index = _index_of(head_of, adapters)
+        self.members = mergeable.read_mergeable(
+            adapters, encoder, not self.joins, self.target_index
+        )
         self.target = self.members[self.target_index]
         self.is_lora = mergeable.is_lora(self.target)
         self.rank = self._checked_rank(rank)
@@ -119,8 +122,9 @@ class AdapterMerge:
             ]
         if inputs is None:
             raise _no_texts()
-        models[0].check_features(inputs)
-        if not len(inputs["token_ids"]):
+        # Only the target has its head, which may need inputs of its own.
+        models[self.target_index].check_features(inputs)
+        if not np.any(keras.ops.convert_to_numpy(inputs["padding_mask"])):
             raise _no_texts()
         found = [activations.unit_activations(m, inputs) for m in models]
         return [

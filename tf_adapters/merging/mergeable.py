@@ -22,6 +22,7 @@ def read_mergeable(
     adapters: Sequence[str | Path | AdapterModel],
     encoder: Encoder,
     same_width: bool,
+    target_index: int,
 ) -> tuple[Member, ...]:
     """Reads adapters, checks that they can be merged, and returns `Member`s.
 
@@ -29,13 +30,16 @@ def read_mergeable(
         adapters: List of folders and of models in memory.
         encoder: `Encoder` that the adapters were trained on, freshly loaded.
         same_width: Whether the shapes of all weights must agree.
+        target_index: Index of the adapter whose head is read. The heads of the
+            others are not used, and may be of a kind that is not installed.
 
     Raises:
         AdapterError: If an adapter is missing, damaged, belongs to another
             encoder, was trained with an unsupported method, or does not fit the
             others.
     """
-    members = trained_members.read_members(adapters, encoder)
+    with_heads = [i == target_index for i in range(len(adapters))]
+    members = trained_members.read_members(adapters, encoder, with_heads)
     for member in members:
         _check_member(member, encoder)
     _check_agree(members, encoder, same_width)
@@ -107,7 +111,7 @@ def _check_agree(
 ) -> None:
     facts = {
         "method": lambda m: methods.name_of(m.method),
-        "left-out blocks": lambda m: m.method.leave_out,
+        "left-out blocks": lambda m: tuple(sorted(set(m.method.leave_out))),
     }
     if all(is_lora(member) for member in members):
         facts["projections"] = lambda m: tuple(sorted(m.method.projections))

@@ -1,5 +1,7 @@
 """Tests that arguments of a wrong type or shape end in a sentence."""
 
+import dataclasses
+import os
 import types
 
 import numpy as np
@@ -135,6 +137,10 @@ def test_an_encoder_with_its_tokenizer(made, use):
             "`swap_adapters` an `AdapterModel`",
         ),
         (
+            lambda m, folder: tf_adapters.trained_table(m.both),
+            "`trained_table` an `AdapterModel`.*of the `models`",
+        ),
+        (
             lambda m, folder: tf_adapters.save_adapter(
                 m.a, folder / "b", format="pefft"
             ),
@@ -195,3 +201,32 @@ def test_features_without_an_axis_or_tokens(made, part):
     features = {name: value[part] for name, value in made.features.items()}
     with pytest.raises(UserError, match="with one token or more"):
         made.a(features)
+
+
+@dataclasses.dataclass
+class _Folder(os.PathLike):
+    """A path of another package, such as pytest's `py.path.local`."""
+
+    path: str
+
+    def __fspath__(self):
+        return self.path
+
+
+def test_paths_of_other_packages(made, tmp_path):
+    tf_adapters.save_adapter(made.a, tmp_path / "one")
+    one = _Folder(str(tmp_path / "one"))
+    bank = tf_adapters.load_bank([one], made.encoder)
+    assert bank.names == ["one"]
+    stack = tf_adapters.compose(made.encoder, tf_adapters.Stack(one))
+    assert [member.name for member in stack.members] == ["one"]
+    merged = tf_adapters.merge_adapters(
+        [one, made.b], made.encoder, head_of=str(tmp_path / "one")
+    )
+    assert merged.head == made.a.head
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8])
+def test_a_seed_of_numpy_is_one_of_python(made, kind):
+    model = tf_adapters.adapt(made.encoder, methods.LoRA(), seed=kind(3))
+    assert type(model.seed) is int

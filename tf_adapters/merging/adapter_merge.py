@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 import dataclasses
-from pathlib import Path
+import os
 from typing import Any
 
 import keras
@@ -50,10 +50,10 @@ class AdapterMerge:
 
     def __init__(
         self,
-        adapters: Sequence[str | Path | AdapterModel],
+        adapters: Sequence[str | os.PathLike[str] | AdapterModel],
         encoder: Encoder,
         how: str,
-        head_of: str | Path | AdapterModel | None = None,
+        head_of: str | os.PathLike[str] | AdapterModel | None = None,
         inputs: dict[str, Tensor] | None = None,
         rank: int | None = None,
     ) -> None:
@@ -207,20 +207,25 @@ def _no_texts() -> UserError:
 
 
 def _index_of(
-    head_of: str | Path | AdapterModel | None,
-    adapters: Sequence[str | Path | AdapterModel],
+    head_of: str | os.PathLike[str] | AdapterModel | None,
+    adapters: Sequence[str | os.PathLike[str] | AdapterModel],
 ) -> int:
     """Returns the index of `head_of` in `adapters`; if `None`, the last."""
     if head_of is None:
         return len(adapters) - 1
     for index, adapter in enumerate(adapters):
-        is_folder = isinstance(adapter, str | Path)
-        if head_of is adapter or (is_folder and str(adapter) == str(head_of)):
+        path = _path(adapter)
+        if head_of is adapter or (path and path == _path(head_of)):
             return index
     raise UserError(
         "`head_of` must be one of the merged adapters, written as in their "
         f"list. Received: {shown(head_of)}"
     )
+
+
+def _path(adapter: object) -> str | None:
+    is_folder = isinstance(adapter, str | os.PathLike)
+    return os.fspath(adapter) if is_folder else None
 
 
 def _weighted_sum(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from collections.abc import Sequence
-from pathlib import Path
+import os
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,11 @@ from tf_adapters.models.adapter_model import AdapterModel
 
 
 def merge_adapters(
-    adapters: Sequence[str | Path | AdapterModel],
+    adapters: Sequence[str | os.PathLike[str] | AdapterModel],
     encoder: Encoder,
     how: str = "mean",
     weights: Sequence[float] | None = None,
-    head_of: str | Path | AdapterModel | None = None,
+    head_of: str | os.PathLike[str] | AdapterModel | None = None,
     inputs: dict[str, Tensor] | None = None,
     rank: int | None = None,
     **options: Any,
@@ -78,11 +78,11 @@ def merge_adapters(
 
 
 def search_weights(
-    adapters: Sequence[str | Path | AdapterModel],
+    adapters: Sequence[str | os.PathLike[str] | AdapterModel],
     encoder: Encoder,
     loss: Callable[[AdapterModel], float],
     how: str = "output_sum",
-    head_of: str | Path | AdapterModel | None = None,
+    head_of: str | os.PathLike[str] | AdapterModel | None = None,
     evaluations: int = 40,
     l1: float = search.L1,
 ) -> list[float]:

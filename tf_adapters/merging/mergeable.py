@@ -1,7 +1,7 @@
 """Reads the adapters to merge, and checks that their settings agree."""
 
 from collections.abc import Sequence
-from pathlib import Path
+import os
 
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
@@ -19,7 +19,7 @@ MERGED_METHODS = (*_BOTTLENECKS, methods.LoRA)
 
 
 def read_mergeable(
-    adapters: Sequence[str | Path | AdapterModel],
+    adapters: Sequence[str | os.PathLike[str] | AdapterModel],
     encoder: Encoder,
     same_width: bool,
     target_index: int,

@@ -59,7 +59,8 @@ class AssembledModel(EncoderModel):
         # `None` in a model without a head.
         self.head: heads.Head | Any = head
         self.use_encoder_dropout = use_encoder_dropout
-        self.seed = seed
+        # A NumPy integer would not fit into a stored configuration.
+        self.seed = None if seed is None else int(seed)
         self.remat = remat
         # Blocks from which `leave_out` removed all slots.
         self.left_out: tuple[int, ...] = ()
@@ -83,7 +84,7 @@ class AssembledModel(EncoderModel):
             lambda: model_checks.foldable(method.folds(self)),
             name="reparameterization",
         )
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed_generator = keras.random.SeedGenerator(self.seed)
         self._freeze()
         self.built = True
 

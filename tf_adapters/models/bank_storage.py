@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 import contextlib
 import dataclasses
-from pathlib import Path
+import os
 import threading
 from typing import Any
 
@@ -118,7 +118,7 @@ class BankStorage(EncoderModel):
 
     def add(
         self,
-        adapter: str | Path | AdapterModel,
+        adapter: str | os.PathLike[str] | AdapterModel,
         name: str | None = None,
         pinned: bool = False,
     ) -> str:

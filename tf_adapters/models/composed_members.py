@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from collections.abc import Iterable
 import dataclasses
-from pathlib import Path
+import os
 import re
 from typing import Any
 
@@ -21,7 +21,7 @@ from tf_adapters.models.trained_members import Member
 
 
 def read_composition(
-    composition: trees.Composition | str | Path | AdapterModel,
+    composition: trees.Composition | str | os.PathLike[str] | AdapterModel,
     encoder: Encoder,
     with_head: bool = False,
 ) -> trees.Composition | Member:

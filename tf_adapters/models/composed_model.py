@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 import os
-from pathlib import Path
 from typing import Any
 
 from tf_adapters import heads
@@ -115,7 +114,7 @@ def _top(composition: Any) -> tuple[Any, methods.Method | None]:
             )
         composition = trees.Stack(*members)
     for member in trees.all_members(composition):
-        if not isinstance(member, str | Path | AdapterModel):
+        if not isinstance(member, str | os.PathLike | AdapterModel):
             raise UserError(
                 "Expected as a composition's member the folder of an adapter, "
                 "a model that `adapt` or `load_adapter` returned, or, as the "
@@ -161,7 +160,7 @@ def load_below(model: AdapterModel, below: trees.Composition | Member) -> None:
 
 def swap_adapters(
     model: AdapterModel,
-    composition: trees.Composition | str | Path | AdapterModel,
+    composition: trees.Composition | str | os.PathLike[str] | AdapterModel,
 ) -> None:
     """Replaces the frozen adapters below the trained one.
 
@@ -203,7 +202,11 @@ def swap_adapters(
 def restore(
     config: dict[str, Any],
     members: Sequence[Member],
-    composition: trees.Composition | str | Path | AdapterModel | None,
+    composition: trees.Composition
+    | str
+    | os.PathLike[str]
+    | AdapterModel
+    | None,
     encoder: Encoder,
     folder: str | os.PathLike[str],
 ) -> trees.Composition | Member | None:

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from collections.abc import Sequence
 import dataclasses
-from pathlib import Path
+import os
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ def fuse(
     encoder: Encoder,
     method: methods.Fusion | None = None,
     head: heads.Head | None = None,
-    adapters: Sequence[str | Path | AdapterModel] | None = None,
+    adapters: Sequence[str | os.PathLike[str] | AdapterModel] | None = None,
     **options: Any,
 ) -> AdapterModel:
     """Returns a model that combines trained adapters by attention.

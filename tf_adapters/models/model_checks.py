@@ -7,6 +7,7 @@ from typing import Any
 
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.common.checks import is_integer
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
@@ -71,8 +72,7 @@ def check_seed(seed: Any) -> None:
         seed: Must be an integer from 0 to `MAX_SEED`, or `None` for a seed that
             Keras draws.
     """
-    is_integer = isinstance(seed, int) and not isinstance(seed, bool)
-    if seed is not None and not (is_integer and 0 <= seed <= MAX_SEED):
+    if seed is not None and not (is_integer(seed) and 0 <= seed <= MAX_SEED):
         raise UserError(
             f"`seed` must be an integer from 0 to {MAX_SEED:,}. Received: "
             f"{seed!r:.100}"

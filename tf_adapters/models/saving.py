@@ -153,7 +153,11 @@ def load_adapter(
     encoder: Encoder,
     adapters: Sequence[str | os.PathLike[str]] | None = None,
     with_head: bool = True,
-    below: composition.Composition | str | Path | AdapterModel | None = None,
+    below: composition.Composition
+    | str
+    | os.PathLike[str]
+    | AdapterModel
+    | None = None,
     **options: Any,
 ) -> AdapterModel:
     """Returns the `AdapterModel` that `save_adapter` saved.

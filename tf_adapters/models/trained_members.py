@@ -66,7 +66,7 @@ class Member:
 
 
 def read_members(
-    adapters: Sequence[str | Path | AdapterModel],
+    adapters: Sequence[str | os.PathLike[str] | AdapterModel],
     encoder: Encoder,
     with_heads: Sequence[bool] | None = None,
 ) -> tuple[Member, ...]:
@@ -132,7 +132,7 @@ def check_encoder_untrained(
 
 def check_is_list(adapters: object) -> None:
     """Raises an `AdapterError` if a single adapter is given, not a list."""
-    if isinstance(adapters, str | Path | AdapterModel):
+    if isinstance(adapters, str | os.PathLike | AdapterModel):
         name = getattr(adapters, "name", adapters)
         raise AdapterError(
             "Expected a list of folders and models. Received: one, "
@@ -140,7 +140,9 @@ def check_is_list(adapters: object) -> None:
         )
 
 
-def _path_of(adapter: str | Path | AdapterModel, member: Member) -> Path:
+def _path_of(
+    adapter: str | os.PathLike[str] | AdapterModel, member: Member
+) -> Path:
     """Returns the path from which a member's display name is made."""
     if hub_address.is_address(adapter):
         # Its folder in the Hub's cache is named after a commit.
@@ -197,7 +199,7 @@ def read_member(
 
 
 def as_member(
-    adapter: str | Path | AdapterModel,
+    adapter: str | os.PathLike[str] | AdapterModel,
     encoder: Encoder,
     with_head: bool = True,
 ) -> Member:
@@ -207,7 +209,7 @@ def as_member(
         AdapterError: If there is no adapter, or if it belongs to another
             encoder.
     """
-    if isinstance(adapter, str | Path):
+    if isinstance(adapter, str | os.PathLike):
         return read_member(adapter, encoder, with_head)
     return member_of_model(adapter, encoder, with_head)
 

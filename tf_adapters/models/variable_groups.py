@@ -131,11 +131,20 @@ def trained_table(model: AssembledModel | MultiTaskModel) -> str:
     Args:
         model: `AdapterModel` or `MultiTaskModel`.
 
+    Raises:
+        UserError: If `model` is another one, such as a `ParallelModel`.
+
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(units=4), head)
         >>> tf_adapters.trained_table(model).splitlines()[0].split()
         ['part', 'variables', 'weights', 'of', 'encoder']
     """
+    if not hasattr(model, "variable_groups"):
+        raise UserError(
+            "Expected as `model` of `trained_table` an `AdapterModel` or a "
+            "`MultiTaskModel`. Call it for each of the `models` of a "
+            f"`ParallelModel`. Received: {model!r:.100}"
+        )
     encoder_weights = quantization.count_weights(model.encoder.backbone)
     variable_groups = model.variable_groups()
     of_encoder = 0

@@ -52,12 +52,30 @@ class _Tensor:
         _Tensor,
         lambda rows: [np.array(row) for row in rows],
         lambda rows: pd.Series([np.array(row) for row in rows]),
+        lambda rows: np.array(rows, dtype=object),
     ],
 )
 def test_marks_are_also_read_from_tensors_and_lists_of_arrays(form):
     head = heads.MultiLabel(("x", "y"))
     given = form([[1, 0], [0, 1], [0, 0]])
     assert _labels(TEXTS, given, head) == [[0], [1], []]
+
+
+def _dicts(columns):
+    return [
+        dict(zip(columns, row, strict=True))
+        for row in zip(*columns.values(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("form", [pd.DataFrame, _dicts])
+def test_marks_are_also_read_from_the_column_of_a_table(form):
+    head = heads.MultiLabel(("x", "y"))
+    marks = [np.array(row) for row in [[1, 0], [0, 1], [0, 0]]]
+    table = form({"text": TEXTS, "label": marks})
+    assert _labels(table, None, head) == [[0], [1], []]
+    lists = form({"text": TEXTS, "label": [[0], [0, 1], []]})
+    assert _labels(lists, None, head) == [[0], [0, 1], []]
 
 
 @pytest.mark.parametrize("row", [[0, 0], [1, 1], ["0", "0"]])

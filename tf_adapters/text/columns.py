@@ -27,6 +27,7 @@ LABEL = "label"
 _ONE_TEXT = {"class_a_word": ("tokens",)}
 _TWO_TEXTS = {"answers": ("question", "context"), "choice": ("text", "choices")}
 _SEVERAL = ("text_a", "text_b", "text_c")
+_NUMBER = int | float | np.number | np.bool_
 
 
 def columns_of(
@@ -77,6 +78,7 @@ def columns_of(
     else:
         fields = table_fields(table[0], head, text, known)
         named = _from_table(*table, fields, labels, label)
+    labels = named.pop(LABEL, None) if labels is None else labels
     if labels is not None:
         named[LABEL] = listed(_class_lists(as_array(labels), head))
     _check_lengths(named)
@@ -93,12 +95,20 @@ def _class_lists(labels: Any, head: heads.Head) -> Any:
         KINDS[heads.name_of(head)].label == "classes"
         and isinstance(labels, np.ndarray)
         and labels.shape[1:] == (len(head.labels),)
-        and labels.dtype.kind in "biuf"
-        and np.isin(labels, (0, 1)).all()
+        and _are_zeros_and_ones(labels)
     )
     if not is_hot:
         return labels
     return [[head.labels[i] for i in np.flatnonzero(row)] for row in labels]
+
+
+def _are_zeros_and_ones(values: np.ndarray) -> bool:
+    if values.dtype.kind == "O":
+        # Comparing the missing values of pandas gives no boolean.
+        are_numbers = all(isinstance(v, _NUMBER) for v in values.flat)
+    else:
+        are_numbers = values.dtype.kind in "biuf"
+    return are_numbers and bool(np.isin(values, (0, 1)).all())
 
 
 def names_of(text: str | int | Iterable[Any]) -> tuple[str, ...]:

@@ -208,6 +208,10 @@ def _labels(labels):
     return _dataset(TEXTS[:2], labels)
 
 
+def _weighted(weights):
+    return _dataset(TEXTS[:2], [0, 1], weights)
+
+
 @pytest.mark.parametrize(
     ("dataset", "options", "message"),
     [
@@ -231,6 +235,9 @@ def _labels(labels):
         (_labels([0, 1]), {"class_weight": np.ones(2)}, "must be a dict"),
         (_labels([0, 1]), {"label": "stars"}, "leave `label` out"),
         (_labels([0, 1]), {"text": "review"}, "leave `text` out"),
+        (_weighted([1.0, np.nan]), {}, "a wrong weight: nan. Expected: finite"),
+        (_weighted(["1", "2"]), {}, "weights of a dataset must be a number"),
+        (_weighted([[1.0], [2.0]]), {}, "weights of a dataset must be a n"),
     ],
 )
 def test_mistakes_end_in_sentences(model, dataset, options, message):

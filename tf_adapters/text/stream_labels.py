@@ -18,8 +18,11 @@ from tf_adapters.heads.sentence_vector import SentenceVector
 from tf_adapters.tasks.output_kinds import KINDS
 
 _UNKNOWN = "The dataset has a wrong label:"
+_NO_WEIGHT = "The dataset has a wrong weight:"
 # Matches the message of a failed assertion in a graph.
-_SAID = re.compile(rf"\[{_UNKNOWN}\] \[(.*?)\](?:\n|$)", re.DOTALL)
+_SAID = re.compile(
+    rf"\[({_UNKNOWN}|{_NO_WEIGHT})\] \[(.*?)\](?:\n|$)", re.DOTALL
+)
 
 
 def targets_function(
@@ -71,7 +74,8 @@ def has_labels(head: heads.Head) -> bool:
 def in_sentences(head: heads.Head) -> Iterator[None]:
     """Context manager that explains errors about labels in a dataset.
 
-    It replaces TensorFlow's error about an invalid label with a `UserError`.
+    It replaces TensorFlow's error about an invalid label or weight with a
+    `UserError`.
     """
     try:
         yield
@@ -79,7 +83,12 @@ def in_sentences(head: heads.Head) -> Iterator[None]:
         found = _SAID.search(error.message)
         if found is None:
             raise
-        raise UserError(_sentence(found.group(1), head)) from None
+        what, value = found.groups()
+        if what == _NO_WEIGHT:
+            raise UserError(
+                f"{what} {value}. Expected: finite numbers."
+            ) from None
+        raise UserError(_sentence(value, head)) from None
 
 
 def _sentence(value: str, head: heads.Head) -> str:
@@ -103,6 +112,28 @@ def _sentence(value: str, head: heads.Head) -> str:
         f"The dataset has a text without a label, {value!r}. Leave it out: "
         "`dataset.filter(...)`."
     )
+
+
+def checked_weights(weights: tf.Tensor) -> tf.Tensor:
+    """Returns the weights of a batch as float32, and checks them in the graph.
+
+    For weights that are not finite, see `in_sentences`.
+
+    Args:
+        weights: Tensor `(batch,)`.
+
+    Raises:
+        UserError: During tracing, if the weights have another shape, or are
+            texts.
+    """
+    if weights.dtype == tf.string or weights.shape.rank != 1:
+        raise UserError(
+            "The weights of a dataset must be a number for each text. "
+            f"Received: {weights.dtype.name} of shape {tuple(weights.shape)}"
+        )
+    weights = tf.cast(weights, tf.float32)
+    is_right = tf.math.is_finite(weights)
+    return _checked(is_right, weights, weights, _NO_WEIGHT)
 
 
 def _table(labels: Sequence[str]) -> tf.lookup.StaticHashTable:
@@ -186,7 +217,10 @@ def _wrong(labels: tf.Tensor, expected: str) -> UserError:
 
 
 def _checked(
-    is_right: tf.Tensor, labels: tf.Tensor, targets: tf.Tensor
+    is_right: tf.Tensor,
+    labels: tf.Tensor,
+    targets: tf.Tensor,
+    message: str = _UNKNOWN,
 ) -> tf.Tensor:
     """Returns targets, and adds a graph check that all labels are right.
 
@@ -194,11 +228,12 @@ def _checked(
         is_right: Booleans, whether each label is right.
         labels: Labels. The error reports the first wrong one.
         targets: Tensor to return.
+        message: Start of the error. Defaults to that of a label.
     """
     wrong = tf.boolean_mask(labels, ~is_right)[:1]
     check = tf.debugging.Assert(
         tf.reduce_all(is_right),
-        [_UNKNOWN, tf.strings.reduce_join(_texts(wrong))],
+        [message, tf.strings.reduce_join(_texts(wrong))],
     )
     with tf.control_dependencies([check]):
         return tf.identity(targets)

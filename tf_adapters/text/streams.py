@@ -88,7 +88,7 @@ class Stream:
             targets = make(texts, labels)
             if weights is None:
                 weights = tf.ones(tf.shape(texts[0])[0])
-            weights = tf.cast(weights, tf.float32)
+            weights = stream_labels.checked_weights(weights)
             if by_id:
                 factors = [by_id.get(i, 1.0) for i in range(len(head.labels))]
                 weights *= tf.gather(tf.constant(factors, "float32"), targets)

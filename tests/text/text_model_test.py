@@ -161,6 +161,24 @@ def test_every_head_trains_and_answers(head, texts, labels, key):
     assert np.isfinite(model.evaluate(texts, labels, verbose=0)["loss"])
 
 
+@pytest.mark.parametrize(
+    ("head", "texts", "labels"),
+    [
+        (
+            heads.Span(),
+            [("who", "a fine film")],
+            [[{"text": "film", "answer_start": 3}]],
+        ),
+        (heads.Span(), [("who", "")], [[{"text": "", "answer_start": 0}]]),
+        (heads.Tagging(("NOUN", "OTHER")), [["a", "film"]], [["", ""]]),
+    ],
+    ids=["wrong place", "empty text", "no tag"],
+)
+def test_texts_without_any_label_to_learn_are_refused(head, texts, labels):
+    with pytest.raises(UserError, match="No text has a label that can be le"):
+        _fit(_model(head=head), texts, labels)
+
+
 def test_validation_is_logged_by_the_heads_metrics():
     model = _model()
     stop = keras.callbacks.EarlyStopping("val_loss", patience=3)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Sequence
 
+    from tf_adapters.data.examples import Examples
     from tf_adapters.data.tokens.packer import Packer
     from tf_adapters.text.rows import TextRows
 
@@ -54,12 +55,26 @@ def batches_of(
         weights: Array with the weight of each row's loss, or `None`.
         epoch: Number of the first epoch. Each epoch has another order. Defaults
             to 0.
+
+    Raises:
+        UserError: If no row has a label that the loss depends on.
     """
     options = {"seed": seed, "weights": weights, "epoch": epoch}
     if len(rows) > ROWS_AT_ONCE and predicting.is_of_texts(head):
         return LaterBatches(head, rows, packer, batch_size, **options)
     encoded = head.encode(rows.at(range(len(rows))), rows.fields, packer)
+    _check_some_label(encoded)
     return TextBatches(encoded, batch_size, in_order=seed is None, **options)
+
+
+def _check_some_label(encoded: Examples) -> None:
+    counts = encoded.counts
+    if not len(encoded) or (counts is not None and not counts.sum()):
+        raise UserError(
+            "No text has a label that can be learned. An answer must be in its "
+            "text at `answer_start`, counted in characters from 0; and at "
+            "least one word must have a tag."
+        )
 
 
 def split_rows(

@@ -188,6 +188,15 @@ def test_validation_is_logged_by_the_heads_metrics():
     assert history["val_accuracy"][-1] == held_out["accuracy"]
 
 
+def test_held_out_texts_have_the_batch_size_of_training(monkeypatch):
+    model, sizes = _model(), []
+    monkeypatch.setattr(
+        model, "evaluate_rows", lambda rows, size=32: sizes.append(size) or {}
+    )
+    _fit(model, batch_size=2, validation_data=(TEXTS, CLASSES))
+    assert sizes == [2]
+
+
 def test_weights_of_rows_count_as_often_as_they_say():
     head = heads.Classification(LABELS, dropout_rate=0.0)
     weighted, repeated = (

@@ -64,8 +64,9 @@ class FittingModel(ExplainingModel):
             y: A label for each text: a class's name or id, a number, a list of
                 classes, a tag for each word, or answers. `None` if a column of
                 `x` contains them.
-            batch_size: Number of texts per step. Defaults to 32. Has no effect
-                on a batched `tf.data.Dataset`.
+            batch_size: Number of texts per step, and per batch of held-out
+                texts. Defaults to 32. Has no effect on a batched
+                `tf.data.Dataset`.
             epochs: Number of passes over the texts. Defaults to 1.
             verbose: See `keras.Model.fit`.
             callbacks: Keras callbacks; their `model` is `adapter_model`.
@@ -145,7 +146,7 @@ class FittingModel(ExplainingModel):
             train, held_out = training.split_rows(
                 rows, validation_data, validation_split
             )
-            check = self._validation(held_out, 32, named)
+            check = self._validation(held_out, batch_size, named)
             # The first weights are those of `train`.
             weights = training.row_weights(self.head, rows, **weighting)
             batches = training.batches_of(
@@ -172,7 +173,7 @@ class FittingModel(ExplainingModel):
 
         Args:
             data: See `validation_data` of `fit`. If `None`, `None` is returned.
-            batch_size: Number of texts per batch of a `tf.data.Dataset`.
+            batch_size: See `fit`.
             named: Dict of the arguments `text` and `label` of `fit`.
         """
         if data is None:
@@ -187,4 +188,4 @@ class FittingModel(ExplainingModel):
             x, y = training.texts_and_labels(data)
             label = named["label"] if y is None else None
             data = self._rows(x, y, text=named["text"], label=label)
-        return lambda: self.evaluate_rows(data)
+        return lambda: self.evaluate_rows(data, batch_size)

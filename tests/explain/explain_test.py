@@ -18,6 +18,7 @@ import tf_adapters
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
+from tf_adapters.explain import scores
 from tf_adapters.layers.context import Context
 from tf_adapters.models import adapted_embeddings
 
@@ -150,6 +151,24 @@ def test_each_tag_is_explained():
     expected -= _log_odds(after[places[1]], index)
     np.testing.assert_allclose(
         one.left_out[2, 2], expected, rtol=1e-4, atol=1e-5
+    )
+
+
+def test_many_tags_are_explained_a_few_at_a_time(monkeypatch):
+    model = _random(head=heads.Tagging(("X", "Y", "Z")))
+    words, sizes, features_of = ["a", "dull", "film"], [], scores.features_of
+    (together,) = model.explain([words])
+
+    def counted(one, kept):
+        sizes.append(len(kept))
+        return features_of(one, kept)
+
+    monkeypatch.setattr(scores, "_BATCH_SIZE", 2)
+    monkeypatch.setattr(scores, "features_of", counted)
+    (found,) = model.explain([words])
+    assert max(sizes) == 2
+    np.testing.assert_allclose(
+        found.gradient, together.gradient, rtol=1e-4, atol=1e-5
     )
 
 

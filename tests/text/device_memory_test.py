@@ -8,6 +8,7 @@ from tests.text.models import NAMES
 from tests.text.models import TEXTS
 from tests.text.models import text_model
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.explain import scores
 
 DATASET = tf.data.Dataset.from_tensor_slices((TEXTS, NAMES))
 
@@ -48,3 +49,9 @@ def test_memory_that_runs_out_is_explained(model, use, monkeypatch):
         "batches of its own), or load the encoder with "
         'dtype="mixed_bfloat16" (now "float32").'
     )
+
+
+def test_memory_that_runs_out_in_explanations_is_explained(model, monkeypatch):
+    monkeypatch.setattr(scores, "outputs_of", _fail)
+    with pytest.raises(ConfigError, match="tensor. Explain shorter texts, or"):
+        model.explain(TEXTS)

@@ -89,7 +89,18 @@ def gradient_times_input(
     Returns:
         Array `(answers, words)`.
     """
-    # A row for each answer gives all gradients in one backward pass.
+    # A text with many tags has many answers, which do not fit into memory.
+    parts = [
+        _gradient_times_input(model, one, answers[start : start + _BATCH_SIZE])
+        for start in range(0, len(answers), _BATCH_SIZE)
+    ]
+    return np.concatenate(parts)
+
+
+def _gradient_times_input(
+    model: AdapterModel, one: Input, answers: Sequence[Explained]
+) -> np.ndarray:
+    # A row for each answer gives their gradients in one backward pass.
     features = features_of(one, [np.arange(len(one.token_ids))] * len(answers))
     context = Context(features["padding_mask"])
     with model.reparameterization.scope():

@@ -24,11 +24,28 @@ def explained(
         model: The `AdapterModel` that trains or predicts.
         batch_size: Number of texts per batch.
     """
-    policy = model.encoder_info.backbone.dtype_policy
-    advice = (
+    return _explained(
+        model,
         f"Lower `batch_size` (now {batch_size}; a batched `tf.data.Dataset` "
-        "has batches of its own)"
+        "has batches of its own)",
     )
+
+
+def in_explanations(
+    model: AdapterModel,
+) -> contextlib.AbstractContextManager[None]:
+    """Returns the same for `explain`, which has no argument `batch_size`.
+
+    Args:
+        model: The `AdapterModel` whose answers are explained.
+    """
+    return _explained(model, "Explain shorter texts")
+
+
+def _explained(
+    model: AdapterModel, advice: str
+) -> contextlib.AbstractContextManager[None]:
+    policy = model.encoder_info.backbone.dtype_policy
     if policy.compute_dtype == "float32":
         advice += (
             ', or load the encoder with dtype="mixed_bfloat16" (now '

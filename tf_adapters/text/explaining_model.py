@@ -9,6 +9,7 @@ from typing import Any
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.text import columns
+from tf_adapters.text import device_memory
 from tf_adapters.text.answering_model import AnsweringModel
 
 if TYPE_CHECKING:
@@ -53,8 +54,8 @@ class ExplainingModel(AnsweringModel):
 
         Raises:
             UserError: If the head's answers cannot be explained (choices,
-                vectors, masked tokens), a text is read in several windows, or
-                the adapter is folded.
+                vectors, masked tokens), a text is read in several windows, the
+                adapter is folded, or the memory of the device does not suffice.
 
         Examples:
             >>> model = tf_adapters.TextModel(
@@ -74,14 +75,15 @@ class ExplainingModel(AnsweringModel):
                 f"rows. Received: {shown(x)}"
             )
         rows = self._rows(x, None, text=text, labeled=False)
-        return explain.explain_rows(
-            self.adapter_model,
-            self.preprocessor.packer,
-            list(rows),
-            rows.fields,
-            self._without_adapter,
-            label,
-        )
+        with device_memory.in_explanations(self.adapter_model):
+            return explain.explain_rows(
+                self.adapter_model,
+                self.preprocessor.packer,
+                list(rows),
+                rows.fields,
+                self._without_adapter,
+                label,
+            )
 
     @contextlib.contextmanager
     def _without_adapter(self) -> Iterator[AdapterModel]:

@@ -58,6 +58,20 @@ def test_a_table_is_read_by_the_columns_of_the_training():
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+def test_an_export_is_checked_on_the_columns_that_a_table_has(monkeypatch):
+    onnx_model = pytest.importorskip("tf_adapters.export.onnx_model")
+    model, found = text_model(), []
+    model.text_fields = ("review",)
+
+    def export(*_, text_fields, **_options):
+        found.append(text_fields)
+
+    monkeypatch.setattr(onnx_model, "export_onnx", export)
+    for name in ("review", "text"):
+        model.export("x", "onnx", texts={name: TEXTS})
+    assert found == [("review",), ("text",)]
+
+
 @pytest.mark.parametrize(
     ("task", "fields"),
     [("task: rte", ("sentence1", "sentence2")), ("task: moved", None)],

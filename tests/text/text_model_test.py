@@ -422,7 +422,13 @@ def test_a_backbone_of_keras_hub_is_an_encoder_too():
         ),
         (
             lambda m: m.export("x", "onnx", texts={"review": TEXTS}),
-            "no column `text`",
+            r"rename columns to \['text'\]",
+        ),
+        (
+            lambda m: m.export(
+                "x", "onnx", texts=tf.data.Dataset.from_tensors(TEXTS)
+            ),
+            "`texts` must be a list or a table",
         ),
         (
             lambda m: loading.load("x", m.encoder_info, dtype="bfloat16"),

@@ -198,7 +198,8 @@ def table_fields(
         there = [given for given in usual if given and set(given) <= {*names}]
         if not there:
             raise UserError(
-                "Say which column holds the texts: `text=...`. The columns "
+                "Say which column holds the texts: `text=...`, or rename "
+                f"columns to {shown(list(usual_fields(head)))}. The columns "
                 f"are {shown(list(names))}."
             )
         fields = there[0]

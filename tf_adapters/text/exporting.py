@@ -13,6 +13,8 @@ from typing import Any
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
+from tf_adapters.text.columns import is_dataset
 from tf_adapters.text.columns import usual_fields
 from tf_adapters.text.rows import rows_of
 
@@ -41,12 +43,13 @@ def export_texts(
             same format, which is replaced.
         format: `"tf_saved_model"`, `"onnx"`, `"litert"` or `"openvino"`.
         precision: See `export_onnx`. Not for SavedModels.
-        texts: Texts to check a file on, see `rows.rows_of`, or `None` (default)
-            for built-in ones. Not for SavedModels.
+        texts: Texts to check a file on, a list or a table, see `rows.rows_of`,
+            or `None` (default) for built-in ones. Not for SavedModels.
 
     Raises:
         UserError: If the format is unknown, `path` exists but is not an export
-            of this format, or the packer does not use TensorFlow Text.
+            of this format, the packer does not use TensorFlow Text, or
+            `texts` is a `tf.data.Dataset`.
     """
     path = Path(path)
     names = ", ".join(f'"{name}"' for name in _TOKEN_FILES)
@@ -80,9 +83,14 @@ def _check_rows(text_model: StoredModel, texts: Any) -> dict[str, Any]:
     """
     if texts is None:
         return {"text_fields": text_model.text_fields or ()}
-    rows = rows_of(
-        texts, None, text_model.head, text_model.text_fields, labeled=False
-    )
+    if is_dataset(texts):
+        raise UserError(
+            "`texts` must be a list or a table: the texts of a "
+            "`tf.data.Dataset` are not read here. Received: "
+            f"texts={shown(texts)}"
+        )
+    fields = text_model.text_fields
+    rows = rows_of(texts, None, text_model.head, labeled=False, known=fields)
     first = rows.at(range(min(200, len(rows))))
     return {"rows": first, "text_fields": rows.fields}
 

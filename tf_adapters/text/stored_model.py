@@ -133,8 +133,8 @@ class StoredModel(FittingModel):
                 `"openvino"`, see `tf_adapters.export_onnx`, `export_litert`
                 and `export_openvino`.
             **options: For files that take token ids: `precision` (`"float32"`,
-                `"int8"` and others, see these functions), and `texts`, on which
-                file and model are compared, in the forms that `fit` takes.
+                `"int8"` and others, see these functions), and `texts`, a list
+                or a table, on which file and model are compared.
                 Without a preprocessor, see `keras.Model.export`.
 
         Raises:

@@ -329,6 +329,22 @@ def test_a_saved_adapter_answers_alike(model, tmp_path):
     assert loaded.preprocessor.max_length == model.preprocessor.max_length
 
 
+def test_a_loaded_adapter_has_the_given_seed_and_the_stored_length(tmp_path):
+    _model(max_length=9).save_adapter(tmp_path / "films")
+    loaded = [
+        loading.load(tmp_path / "films", seed=seed, max_length=None)
+        for seed in (0, 1, 1)
+    ]
+    assert [model.preprocessor.max_length for model in loaded] == [9] * 3
+    features = loaded[0].preprocessor(TEXTS)
+    zero, one, again = (
+        np.asarray(model.adapter_model(features, training=True))
+        for model in loaded
+    )
+    assert np.abs(zero - one).max() > 1e-4
+    np.testing.assert_array_equal(one, again)
+
+
 def test_vectors_are_means_over_the_texts_own_tokens(model):
     vectors = model.encode(TEXTS)
     alone = np.concatenate([model.encode([text]) for text in TEXTS])
@@ -478,6 +494,12 @@ def test_a_backbone_of_keras_hub_is_an_encoder_too():
         (lambda _: _model(learning_rate=-1.0), "learning_rate"),
         (lambda _: _model(learning_rate=np.nan), "learning_rate"),
         (lambda _: _model(max_length=0), "max_length=0"),
+        (lambda _: _model(max_length="32"), "an integer.*max_length='32'"),
+        (lambda _: _model(tokenizer=str), "brings its tokenizer"),
+        (
+            lambda _: loading.load("x", tokenizer=str),
+            "brings its tokenizer",
+        ),
         (lambda _: _model(seed=-1), "`seed` must be an integer"),
         (lambda _: _model(preprocessor="none"), '`preprocessor` is "auto"'),
         (

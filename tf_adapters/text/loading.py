@@ -76,7 +76,9 @@ def load(
         given = encoder, tokenizer, dtype, quantize
         return _load_file(folder, given, options)
     _check_options(options)
-    if not isinstance(encoder, str | Path | None):
+    if isinstance(encoder, str | Path | None):
+        parts.check_no_tokenizer(tokenizer)
+    else:
         parts.check_loads(dtype=dtype, quantize=quantize)
     stored = stored_adapter.find_stored(folder)
     path = stored.path
@@ -86,9 +88,14 @@ def load(
     if isinstance(encoder, str | Path):
         mode = quantize or _quantization_of(stored)
         encoder, tokenizer = load_encoder(str(encoder), dtype, quantize=mode)
-    if options.get("preprocessor", "auto") == "auto":
-        options.setdefault("max_length", details.get("max_length"))
-    adapter = parts.load_with_head(stored, as_encoder(encoder), name="default")
+    makes_packer = options.get("preprocessor", "auto") == "auto"
+    if makes_packer and options.get("max_length") is None:
+        options["max_length"] = details.get("max_length")
+    # A seed that is drawn, too, is the same for dropout and the order of texts.
+    options["seed"] = parts.as_seed(options.get("seed", 0))
+    adapter = parts.load_with_head(
+        stored, as_encoder(encoder), name="default", seed=options["seed"]
+    )
     model = TextModel.of_adapter(adapter, tokenizer, **options)
     model.text_fields = fields_of(stored)
     run = path.parent

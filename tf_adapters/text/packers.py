@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import TYPE_CHECKING
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.data.tokens.packer_choice import packer_of
 
 if TYPE_CHECKING:
@@ -33,7 +35,8 @@ def make_packer(
             is smaller.
 
     Raises:
-        UserError: If `preprocessor` is `"auto"` and there is no tokenizer.
+        UserError: If `preprocessor` is `"auto"` and there is no tokenizer, or
+            `max_length` is no integer.
     """
     if not isinstance(preprocessor, str):
         return preprocessor
@@ -42,6 +45,11 @@ def make_packer(
             "A text model packs texts with the encoder's tokenizer: "
             "`encoder, tokenizer = tf_adapters.load_encoder(...)`. Pass it as "
             "`tokenizer`, or `preprocessor=None` to train on token features."
+        )
+    if not isinstance(max_length, numbers.Integral):
+        raise UserError(
+            "`max_length` must be an integer, the maximum number of tokens. "
+            f"Received: max_length={shown(max_length)}"
         )
     length = min(max_length, model.encoder.max_tokens or max_length)
     return packer_of(tokenizer, length, model.encoder_info.takes_segments)

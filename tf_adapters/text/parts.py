@@ -118,6 +118,17 @@ def check_loads(**options: Any) -> None:
             )
 
 
+def check_no_tokenizer(tokenizer: Any) -> None:
+    """Raises a `UserError` if a tokenizer is given for an encoder's name."""
+    if tokenizer is not None:
+        raise UserError(
+            "An encoder that is loaded by its name brings its tokenizer. Leave "
+            "`tokenizer` out, or pass a loaded encoder with it: `encoder, "
+            "tokenizer = tf_adapters.load_encoder(name)`. Received: "
+            f"tokenizer={shown(tokenizer)}"
+        )
+
+
 def make_adapter(
     encoder: Encoder,
     name: str,

@@ -200,6 +200,7 @@ class TextModel(StoredModel):
             ... )
         """
         if isinstance(preset, str | Path):
+            parts.check_no_tokenizer(options.pop("tokenizer", None))
             name = str(preset)
             encoder, tokenizer = load_encoder(name, dtype, quantize=quantize)
             return cls(encoder, tokenizer, **options)

@@ -197,6 +197,9 @@ def test_a_disabled_or_merged_model_is_not_saved(tmp_path):
     model = text_model("lora")
     with model.disabled(), pytest.raises(ValueError, match="disabled"):
         model.save(tmp_path / "model.keras")
+    for use in (model.save_weights, model.load_weights):
+        with model.disabled(), pytest.raises(ValueError, match="disabled here"):
+            use(tmp_path / "model.weights.h5")
     with pytest.raises(ValueError, match="a file on this machine"):
         model.save("gs://bucket/model.keras")
     model.adapter_model.fold()

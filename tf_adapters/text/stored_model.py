@@ -103,12 +103,14 @@ class StoredModel(FittingModel):
 
     def save_weights(self, *args: Any, **options: Any) -> None:
         """Saves all weights; see `keras.Model.save_weights`."""
+        self.adapters.check_enabled("Save the weights")
         model_file.check_not_folded(self)
         self.adapter_model.check_encoder()
         super().save_weights(*args, **options)
 
     def load_weights(self, *args: Any, **options: Any) -> None:
         """Loads all weights; see `keras.Model.load_weights`."""
+        self.adapters.check_enabled("Load the weights")
         model_file.check_not_folded(self)
         self.adapter_model.hold_encoder()
         super().load_weights(*args, **options)

@@ -56,7 +56,8 @@ class DataConfig:
             and not to the test set of `low_resource`.
         low_resource: `k` of He et al. 2021, section 3.2, or `None`. Draws `k`
             training and 1,000 validation examples from the training split, and
-            tests on the original validation split.
+            tests on the original validation split. Of the 1,000,
+            `max_validation_examples` are kept.
         batching: `"grouped"` for batches of similar length, with little
             padding; `"random"`; or `"fixed"` for TPUs. Fixed batches always
             have `batch_size` rows, padded if needed, and `max_length` tokens

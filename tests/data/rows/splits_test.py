@@ -110,6 +110,17 @@ def test_all_seeds_validate_on_the_same_examples(read):
     assert len(validation(0)) == 3
 
 
+def test_fewer_validation_examples_than_those_of_low_resource(monkeypatch):
+    rows = [{"sentence": f"a {i}", "label": 0} for i in range(1005)]
+    monkeypatch.setattr(
+        load, "load_train_and_validation", lambda *_: (rows, rows[:2])
+    )
+    data = {"low_resource": 4, "max_validation_examples": 3}
+    found = splits.read_rows(get("sst2"), _config(data=data).data)
+    sizes = {split: len(some) for split, some in found.items()}
+    assert sizes == {"train": 4, "validation": 3, "test": 2}
+
+
 def test_a_part_of_the_training_set(read):
     whole = _rows(_config())["train"]
     config = _config(data={"train_fraction": 0.5})

@@ -71,10 +71,11 @@ def _read_main(task: Task, data: Any, seed: int) -> dict[str, Any]:
         task, data.data_dir, seed
     )
     if data.low_resource:
-        splits = sampling.low_resource_split(
+        train, validation, test = sampling.low_resource_split(
             train, validation, data.low_resource, seed
         )
-        return dict(zip(("train", "validation", "test"), splits, strict=True))
+        validation = sampling.at_most(validation, data.max_validation_examples)
+        return {"train": train, "validation": validation, "test": test}
     validation = sampling.at_most(validation, data.max_validation_examples)
     if data.train_fraction:
         number = max(1, round(data.train_fraction * len(train)))

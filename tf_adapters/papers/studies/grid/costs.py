@@ -141,7 +141,10 @@ def _rows(config: "Config") -> dict[str, int]:
     if data.low_resource:
         return {
             "train": min(data.low_resource, size.train),
-            "validation": _LOW_RESOURCE_VALIDATION,
+            "validation": min(
+                _LOW_RESOURCE_VALIDATION,
+                data.max_validation_examples or _LOW_RESOURCE_VALIDATION,
+            ),
             "test": size.validation,
         }
     if data.train_fraction:

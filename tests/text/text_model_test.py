@@ -451,6 +451,13 @@ def test_a_backbone_of_keras_hub_is_an_encoder_too():
             "to `load_encoder`",
         ),
         (lambda m: _fit(m, validation_split=0.999), "leaves none"),
+        (lambda m: _fit(m, validation_split="0.2"), "number between 0 and 1"),
+        (lambda m: _fit(m, validation_split=np.nan), "number between 0 and 1"),
+        (lambda m: _fit(m, initial_epoch=-1), "initial_epoch=-1"),
+        (
+            lambda m: m.export("x", verbose=False),
+            "`export` of texts does not support `verbose`",
+        ),
         (lambda m: _fit(m, sample_weight=[1.0]), "for each of the 6 texts"),
         (
             lambda m: m.evaluate(TEXTS, CLASSES, sample_weight=[1.0] * 6),

@@ -35,6 +35,16 @@ def batch_size_of(batch_size: int | None) -> int:
     return int(batch_size)
 
 
+def check_epoch(initial_epoch: int) -> None:
+    """Raises a `UserError` unless the number of the first epoch is one."""
+    if not isinstance(initial_epoch, numbers.Integral) or initial_epoch < 0:
+        raise UserError(
+            "`initial_epoch` must be the number of epochs so far, an integer, "
+            "at least 0. Received: "
+            f"initial_epoch={shown(initial_epoch)}"
+        )
+
+
 def check_answers(head: heads.Head) -> None:
     """Raises a `UserError` if a head only pretrains adapters."""
     name = heads.name_of(head)

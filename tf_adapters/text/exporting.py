@@ -14,6 +14,7 @@ from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
+from tf_adapters.text import arguments
 from tf_adapters.text.columns import is_dataset
 from tf_adapters.text.columns import usual_fields
 from tf_adapters.text.rows import rows_of
@@ -34,6 +35,7 @@ def export_texts(
     format: str,
     precision: str = "float32",
     texts: Any = None,
+    **options: Any,
 ) -> None:
     """Exports a text model to a path.
 
@@ -45,12 +47,14 @@ def export_texts(
         precision: See `export_onnx`. Not for SavedModels.
         texts: Texts to check a file on, a list or a table, see `rows.rows_of`,
             or `None` (default) for built-in ones. Not for SavedModels.
+        **options: Other options of `keras.Model.export`, which are refused.
 
     Raises:
         UserError: If the format is unknown, `path` exists but is not an export
             of this format, the packer does not use TensorFlow Text, or
-            `texts` is a `tf.data.Dataset`.
+            `texts` is a `tf.data.Dataset`. Also if there are other options.
     """
+    arguments.check_no_options("export", options)
     path = Path(path)
     names = ", ".join(f'"{name}"' for name in _TOKEN_FILES)
     if format not in ("tf_saved_model", *_TOKEN_FILES):

@@ -129,6 +129,7 @@ class FittingModel(ExplainingModel):
                     **given,
                 )
             arguments.check_fit_options(options)
+            arguments.check_epoch(initial_epoch)
             named = {"text": text, "label": label}
             if columns.is_dataset(x):
                 training.check_stream_arguments(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 import math
+import numbers
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -86,8 +87,9 @@ def split_rows(
     `validation_split` holds out the last rows.
 
     Raises:
-        UserError: If `held_out` and `validation_split` are both given, or one
-            of the two parts would be empty.
+        UserError: If `held_out` and `validation_split` are both given,
+            `validation_split` is no share, or one of the two parts would be
+            empty.
     """
     if not validation_split:
         return rows, held_out
@@ -95,12 +97,19 @@ def split_rows(
         raise UserError(
             "Pass `validation_data` or `validation_split`, not both."
         )
+    is_number = isinstance(validation_split, numbers.Real)
+    if not is_number or not 0 < validation_split < 1:
+        raise UserError(
+            "`validation_split` must be a number between 0 and 1, the share of "
+            "the texts that is held out. Received: "
+            f"validation_split={shown(validation_split)}"
+        )
     count = int(len(rows) * (1 - validation_split))
     if not 0 < count < len(rows):
         raise UserError(
             f"`validation_split={validation_split}` of {len(rows)} texts "
-            "leaves none to train on, or none to evaluate. Expected: a share "
-            "between 0 and 1."
+            "leaves none to train on, or none to evaluate. Pass another share, "
+            "or more texts."
         )
     return rows.part(0, count), rows.part(count)
 

@@ -275,6 +275,13 @@ def test_a_stream_of_json_lines_may_have_the_alias_of_a_field():
     assert [row for _, row in table.rows] == [{"text": "fine"}]
 
 
+def test_a_stream_of_other_json_lines_is_warned_of(caplog):
+    stream = io.BytesIO(b'{"review": "good"}\n')
+    table = files.open_stream(stream, "standard input", "sentence", "text")
+    assert list(table.rows) == [(1, {"sentence": '{"review": "good"}'})]
+    assert "JSON object without `sentence`, so each line is" in caplog.text
+
+
 def test_a_stream_of_texts_may_begin_with_a_quoted_text():
     stream = io.BytesIO(b'"This sentence is great"\n')
     table = files.open_stream(stream, "standard input", "sentence")

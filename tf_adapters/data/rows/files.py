@@ -109,8 +109,8 @@ def open_stream(
         file: Binary file.
         origin: Name of the stream in error messages.
         text_field: Name of the field for lines of text. If the first line is a
-            JSON object with this field, lines are JSON instead. `None`
-            (default) for JSON lines.
+            JSON object with this field, lines are JSON instead; without it, a
+            warning is logged. `None` (default) for JSON lines.
         alias: Another name of this field in JSON objects. Defaults to none.
 
     Returns:
@@ -121,21 +121,27 @@ def open_stream(
     lines = _without_empty_end(_decoded(lines, problems, "utf-8"))
     first = next(lines, None)
     lines = iter(()) if first is None else itertools.chain([first], lines)
-    is_text = text_field and not _is_object_with({text_field, alias}, first)
-    if is_text:
+    row = _first_object(first)
+    if text_field and {text_field, alias}.isdisjoint(row):
+        if row:
+            _LOGGER.warning(
+                "%s begins with a JSON object without `%s`, so each line is "
+                "read as a text. Name the field with the text `%s`.",
+                *(origin, text_field, text_field),
+            )
         rows = ((number, {text_field: line}) for number, line in lines)
     else:
         rows = _parse_jsonl(lines, problems)
     return Table(origin, rows, problems=problems)
 
 
-def _is_object_with(names: set[str], numbered_line: Any) -> bool:
-    """Returns whether a line is a JSON object with one of the names."""
+def _first_object(numbered_line: Any) -> dict[str, Any]:
+    """Returns the JSON object in a line, or an empty dict if it has none."""
     try:
         row = parse_json(numbered_line[1])
-        return isinstance(row, dict) and not names.isdisjoint(row)
     except (TypeError, ValueError):  # No line, a number, or not JSON.
-        return False
+        return {}
+    return row if isinstance(row, dict) else {}
 
 
 def read_glue_file(path: Path, task: Task) -> Table:

@@ -47,6 +47,19 @@ def test_an_adapter_that_cannot_be_added_leaves_the_active_one():
     model.predict(TEXTS, verbose=0)
 
 
+def test_an_interrupted_addition_leaves_the_active_adapter(monkeypatch):
+    model = text_model()
+
+    def interrupt(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(model), "compile", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.add_adapter("other", "lora", labels=LABELS)
+    assert model.active == "default"
+    assert [*model.adapters.models] == ["default"]
+
+
 def test_an_added_adapter_starts_from_the_models_seed():
     def weights(seed):
         model = text_model(seed=seed, use_encoder_dropout=False)

@@ -218,6 +218,7 @@ def _weighted(weights):
         (_labels(["negative", "Positive"]), {}, "Did you mean 'positive'"),
         (_labels([0, 7]), {}, "unknown label '7'"),
         (_labels(["", "positive"]), {}, "text without a label"),
+        (_labels(["01", "1"]), {}, "unknown label '01'.* here 1"),
         (_labels([0.0, 1.0]), {}, "must be a class's name or id"),
         (_labels([[0], [1]]), {}, "must be a class's name or id"),
         (_dataset([1, 2], [0, 1]), {}, "Expected a dataset of strings"),

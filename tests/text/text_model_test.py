@@ -248,6 +248,17 @@ def test_a_call_that_fails_does_not_change_which_texts_are_read(model):
     assert model.text_fields == before == ("text",)
 
 
+def test_a_training_that_fails_does_not_change_which_texts_are_read(model):
+    class Failing(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            raise RuntimeError("stop")
+
+    table = {"review": TEXTS, "label": CLASSES}
+    with pytest.raises(RuntimeError, match="stop"):
+        model.fit(table, text="review", callbacks=[Failing()], verbose=0)
+    assert model.text_fields == ("text",)
+
+
 def test_a_disabled_adapter_is_neither_trained_nor_saved(model, tmp_path):
     with model.disabled():
         model.compile()

@@ -74,7 +74,7 @@ class AdapterSet:
     ) -> Iterator[None]:
         """Adds an adapter, and makes it active before the `with` block.
 
-        If the block fails, the adapter is removed again.
+        If the block fails or is interrupted, the adapter is removed again.
 
         Args:
             name: Name of the adapter.
@@ -96,7 +96,7 @@ class AdapterSet:
             self.models[name] = make()
             self.activate(name)
             yield
-        except Exception:
+        except BaseException:
             self.activate(before)
             self.models.pop(name, None)
             self.text_fields.pop(name, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -14,6 +15,7 @@ from tf_adapters.text.explaining_model import ExplainingModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from collections.abc import Iterator
     from collections.abc import Mapping
     from collections.abc import Sequence
 
@@ -115,7 +117,10 @@ class FittingModel(ExplainingModel):
             "sample_weight": sample_weight,
         }
         self.adapters.check_enabled("Train")
-        with device_memory.explained(self.adapter_model, batch_size):
+        with (
+            device_memory.explained(self.adapter_model, batch_size),
+            self._fields_kept_on_failure(),
+        ):
             if self._takes_features(x):
                 return self.adapter_model.fit(
                     x,
@@ -166,6 +171,19 @@ class FittingModel(ExplainingModel):
                 shuffle=False,
                 **given,
             )
+
+    @contextlib.contextmanager
+    def _fields_kept_on_failure(self) -> Iterator[None]:
+        """Restores the names of the texts if the `with` block fails.
+
+        If the user stops the training, the adapter has learned from the texts.
+        """
+        before = self.text_fields
+        try:
+            yield
+        except Exception:
+            self.text_fields = before
+            raise
 
     def _validation(
         self, data: Any, batch_size: int | None, named: dict[str, Any]

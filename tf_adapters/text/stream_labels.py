@@ -105,9 +105,14 @@ def _sentence(value: str, head: heads.Head) -> str:
     if kind == "classes":
         return f"{_UNKNOWN} {value}. Expected: 0 or 1 for each class."
     try:
-        class_id(value, head.labels)
+        found = class_id(value, head.labels)
     except UserError as error:
         return f"The dataset has an {error}"
+    if found is not None:
+        return (
+            f"The dataset has an unknown label {value!r}. The id of a class is "
+            f"a number without zeros in front, here {found}."
+        )
     return (
         f"The dataset has a text without a label, {value!r}. Leave it out: "
         "`dataset.filter(...)`."

@@ -46,6 +46,8 @@ def test_a_broken_download_can_be_repeated(server, tmp_path, monkeypatch):
     with pytest.raises(hub.HubError, match="failed: .* Try again"):
         pull.run_pull(None, {}, arguments)
     server.broken = set()
+    # Of a download that was killed.
+    (tmp_path / "here" / ".pull-x" / "copy").mkdir(parents=True)
     pull.run_pull(None, {}, arguments)
     # Another program may have downloaded more into the cache.
     (hub.find_cached(arguments[0]) / "model.onnx").write_text("other")

@@ -42,3 +42,4 @@ def test_settings_that_agree_with_arguments_are_taken():
     _layers(settings, methods.LoRA(leave_out=(1,)))
     _layers({"method.rank": 4}, "lora")
     _layers({"data": {"text": ["a"]}}, text=("a",))
+    _layers({"data.text": "a", "data.label": 3}, text=("a",), label="3")

@@ -25,7 +25,9 @@ def _trainer(mode="float32", strategy="one_device", method=None, **train):
 
 def _fit(trainer, folder):
     kept = [
-        frozen_block_cache.cached(trainer, examples, split, folder)
+        frozen_block_cache.cached(
+            trainer, examples, split, folder, len(examples)
+        )
         for split, examples in (
             ("train", toy_runs.examples()),
             ("validation", toy_runs.examples(seed=1)),
@@ -72,7 +74,7 @@ def test_a_large_output_is_in_a_file_that_goes_with_the_process(
     monkeypatch, tmp_path, capsys
 ):
     trainer, examples = _trainer(), toy_runs.examples()
-    arguments = (trainer, examples, "train", tmp_path)
+    arguments = (trainer, examples, "train", tmp_path, len(examples))
     in_memory = frozen_block_cache.cached(*arguments).token_vectors
     monkeypatch.setattr(frozen_block_cache, "IN_MEMORY", 0)
     in_file = frozen_block_cache.cached(*arguments).token_vectors
@@ -92,7 +94,7 @@ def test_a_full_disk_turns_it_off_with_a_warning(monkeypatch, tmp_path):
     examples = toy_runs.examples()
     with pytest.warns(UserWarning, match="No space left.*are computed again"):
         kept = frozen_block_cache.cached(
-            _trainer(), examples, "train", tmp_path
+            _trainer(), examples, "train", tmp_path, len(examples)
         )
     assert kept is examples
 
@@ -128,9 +130,18 @@ def test_a_file_is_reserved_on_systems_without_fallocate(monkeypatch, tmp_path):
 def test_nothing_is_kept_in_vain(change, settings, tmp_path):
     examples = dataclasses.replace(toy_runs.examples(), **change)
     kept = frozen_block_cache.cached(
-        _trainer(**settings), examples, "train", tmp_path
+        _trainer(**settings), examples, "train", tmp_path, len(examples)
     )
     assert kept is examples
+
+
+def test_one_validation_needs_no_cache(tmp_path):
+    examples = toy_runs.examples()
+    arguments = (examples, "validation", tmp_path, len(examples))
+    kept = frozen_block_cache.cached(_trainer(max_steps=2), *arguments)
+    assert kept is examples
+    kept = frozen_block_cache.cached(_trainer(), *arguments)
+    assert kept.token_vectors is not None
 
 
 def test_frozen_blocks_end_at_the_first_that_trains_or_has_a_slot():

@@ -377,6 +377,14 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, name, settings):
     assert theirs.exists()
 
 
+def test_the_folder_of_a_run_that_failed_together_is_a_runs(tmp_path):
+    (tmp_path / ".lock").touch()
+    (tmp_path / "error.txt").write_text("Too little memory.")
+    config = resolve.resolve_config(whole_runs.SETTINGS)
+    run_folder.RunFolder(tmp_path, config, {}).close()
+    assert not (tmp_path / "error.txt").exists()
+
+
 def test_settings_that_no_run_stored_are_left_alone(tmp_path):
     config = resolve.resolve_config(whole_runs.SETTINGS)
     path = tmp_path / "config.yaml"

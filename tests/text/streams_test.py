@@ -238,7 +238,7 @@ def _weighted(weights):
         (_labels([0, 1]), {"text": "review"}, "leave `text` out"),
         (_weighted([1.0, np.nan]), {}, "a wrong weight: nan. Expected: finite"),
         (_weighted(["1", "2"]), {}, "weights of a dataset must be a number"),
-        (_weighted([[1.0], [2.0]]), {}, "weights of a dataset must be a n"),
+        (_weighted([[1.0, 2.0]] * 2), {}, "weights of a dataset must be a n"),
     ],
 )
 def test_mistakes_end_in_sentences(model, dataset, options, message):

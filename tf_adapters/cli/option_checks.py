@@ -178,14 +178,16 @@ def check_keeps_file(config_file: str | None, model_dir: Path | None) -> None:
     """
     if not config_file or not model_dir:
         return
-    # Imported here, so that --help is fast.
-    from tf_adapters.runs import left_files
-
     is_there = Path(config_file).expanduser().resolve() in (
         model_dir.resolve() / "config.yaml",
         model_dir.resolve() / "declared.yaml",
     )
-    if is_there and not left_files.was_started(model_dir):
+    if not is_there:
+        return
+    # Imported here, because it imports Keras, which takes seconds.
+    from tf_adapters.runs import left_files
+
+    if not left_files.was_started(model_dir):
         raise ConfigError(
             f"--config_file={cut(config_file)} is where a run in --model_dir="
             f"{cut(model_dir)} stores its settings, and would be replaced. "

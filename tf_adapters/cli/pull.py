@@ -10,8 +10,12 @@ from typing import Any
 
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import said
+from tf_adapters.common import own_files
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import ConfigError
+
+# Start of the name of the folder that a download is copied to first.
+_SCRATCH = ".pull-"
 
 
 def run_pull(
@@ -34,6 +38,8 @@ def run_pull(
     from tf_adapters.interop import hub
 
     address, folder = arguments[0], Path(arguments[1])
+    for rest in folder.glob(_SCRATCH + "*"):
+        own_files.remove(rest)  # Of a download that was killed.
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise AdapterError(
             f"{folder} already exists. Give a new or empty folder, so that the "
@@ -49,10 +55,10 @@ def _copy(cached: Path, folder: Path) -> None:
     from tf_adapters.interop import hub
 
     folder.mkdir(parents=True, exist_ok=True)
-    # Files are moved when all are there. After a copy that broke, the folder is
-    # empty, so that the command can be repeated. The folder may be on a disk of
-    # its own, to which files from outside cannot be renamed.
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+    # Files are moved when all are there. After a copy that broke, the command
+    # can be repeated. The folder may be on a disk of its own, to which files
+    # from outside cannot be renamed.
+    with tempfile.TemporaryDirectory(dir=folder, prefix=_SCRATCH) as scratch:
         copy = Path(scratch) / "copy"
         shutil.copytree(cached, copy, ignore=hub.other_files)
         for path in copy.iterdir():

@@ -86,10 +86,14 @@ class SearchFolder:
         ours = _plain_settings(config, methods, fingerprint)
         path = self.folder / SETTINGS
         theirs = _read_mapping(path) if path.exists() else ours
-        left_out = [key for key in theirs if key not in ours and _exists(key)]
+        left_out = [
+            key
+            for key in theirs
+            if key not in {*ours, *config_settings.ELSEWHERE} and _exists(key)
+        ]
         lines = [
-            f"  {key}: {shown(theirs.get(key))} there, {shown(ours.get(key))} "
-            "now"
+            f"  {key}: {shown(_given(theirs, key))} there, "
+            f"{shown(_given(ours, key))} now"
             for key in (*ours, *left_out)
             if _given(theirs, key) != _given(ours, key)
         ]

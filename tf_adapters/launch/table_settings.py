@@ -83,7 +83,7 @@ def _check_overridden(
     given = dataclass_config.flatten(presets.with_method_as_dict(settings))
     for layer in arguments:
         for key, value in dataclass_config.flatten(layer).items():
-            if _plain(given.get(key, value)) != _plain(value):
+            if _plain(key, given.get(key, value)) != _plain(key, value):
                 names = {name: argument for argument, name in _SETTINGS.items()}
                 raise ConfigError(
                     f"`settings` sets `{key}` to {shown(given[key])}, but the "
@@ -92,7 +92,12 @@ def _check_overridden(
                 )
 
 
-def _plain(value: Any) -> Any:
+def _plain(key: str, value: Any) -> Any:
+    """Returns a value in the one form in which two can be compared."""
+    if key == _SETTINGS["text"] and isinstance(value, str):
+        return [value]
+    if key == _SETTINGS["label"]:
+        return str(value)
     return list(value) if isinstance(value, tuple) else value
 
 

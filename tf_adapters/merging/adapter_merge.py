@@ -62,6 +62,7 @@ class AdapterMerge:
         self.encoder = encoder
         self.joins = how.startswith("output_")
         trained_members.check_is_list(adapters)
+        trained_members.check_is_any(adapters)
         self.target_index = _index_of(head_of, adapters)
         self.members = mergeable.read_mergeable(
             adapters, encoder, not self.joins, self.target_index

@@ -94,7 +94,8 @@ class Average(Composition):
                 f"Received: weights={tuple(weights)}"
             )
         total = sum(weights) if normalize else 1.0
-        if abs(total) < 1e-9:  # 0, but for rounding.
+        # 0, but for rounding.
+        if normalize and abs(total) <= 1e-9 * sum(map(abs, weights)):
             raise UserError(
                 "The weights sum to 0, so they cannot be normalized. Pass "
                 "normalize=False, or other weights."

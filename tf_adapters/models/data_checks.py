@@ -76,7 +76,7 @@ def checked_labels(model: FeaturesModel, x: Any, y: Any) -> Any:
             not a number or not valid for the head.
     """
     check_data(model, x)
-    if not (model.head is None and _are_arrays(y)):
+    if model.head is not None or not _are_outputs(x, y):
         y = _as_array(y)
     labels = targets_of(x, y)
     if labels is None:
@@ -110,10 +110,13 @@ def _check_has_labels(x: Any) -> None:
         )
 
 
-def _are_arrays(y: Any) -> bool:
-    """Returns whether `y` is a list of arrays, as for several outputs."""
-    return isinstance(y, list | tuple) and all(
-        getattr(labels, "ndim", 0) > 0 for labels in y
+def _are_outputs(x: Any, y: Any) -> bool:
+    """Returns whether `y` is a list of arrays, one for each output."""
+    if not (isinstance(x, dict) and isinstance(y, list | tuple) and len(y)):
+        return False
+    rows = len(next(iter(x.values())))
+    return all(
+        getattr(labels, "ndim", 0) > 0 and len(labels) == rows for labels in y
     )
 
 
@@ -133,7 +136,9 @@ def _as_array(labels: Any) -> Any:
             "Labels must be an array, with as many numbers in each row. Pad "
             f"rows of several lengths with -1. Received: {shown(labels)}"
         ) from error
-    if array.dtype == object:
+    if array.dtype == object and not any(
+        isinstance(value, str) for value in array.flat
+    ):
         _check_numbers(array)
     return array
 

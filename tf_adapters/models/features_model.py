@@ -148,12 +148,14 @@ class FeaturesModel(keras.Model):
         is_done = built is not None and trains not in self._unprepared
         if is_done or not self.compiled:
             return
-        self._unprepared -= {trains}
         if trains:
             data_checks.check_learning_rate(self.optimizer)
         # With a strategy or another backend, Keras does this itself.
-        if not is_on_one_device(self):
-            return
+        if is_on_one_device(self):
+            self._create_variables(x, y, trains)
+        self._unprepared -= {trains}
+
+    def _create_variables(self, x: Any, y: Any, trains: bool) -> None:
         if trains and self.optimizer is not None and not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
         targets = data_checks.targets_of(x, y)

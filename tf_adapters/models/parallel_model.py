@@ -60,15 +60,16 @@ class ParallelModel(FeaturesModel):
 
         Args:
             x: Dict of arrays, `tf.data` set or generator.
-            batch_size: Rows of a batch of arrays. Defaults to the sum of
-                `batch_sizes` with `BatchSplit`, which takes no other number,
-                and to 32 with `Parallel`.
+            batch_size: Rows of a batch of arrays. Defaults to all rows with
+                `BatchSplit`, which takes the sum of `batch_sizes` and no other
+                number, and to 32 with `Parallel`.
             *args: See `keras.Model.predict`.
             **options: See `keras.Model.predict`.
         """
         sizes = getattr(self.composition, "batch_sizes", None)
         if batch_size is None and sizes is not None and isinstance(x, dict):
-            batch_size = sum(sizes)
+            self.check_features(x)
+            batch_size = max(1, len(next(iter(x.values()))))
         return super().predict(x, batch_size, *args, **options)
 
     def make_predict_function(

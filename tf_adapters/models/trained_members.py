@@ -86,11 +86,7 @@ def read_members(
     """
     check_is_list(adapters)
     checked_encoder(encoder)
-    if not adapters:
-        raise AdapterError(
-            "No trained adapters were given. Name their run folders with "
-            "--adapters=runs/a,runs/b."
-        )
+    check_is_any(adapters)
     with_heads = with_heads or [True] * len(adapters)
     members = [
         as_member(adapter, encoder, with_head)
@@ -137,6 +133,15 @@ def check_is_list(adapters: object) -> None:
         raise AdapterError(
             "Expected a list of folders and models. Received: one, "
             f"{name!r:.100}. Put it in brackets: [...]."
+        )
+
+
+def check_is_any(adapters: Sequence[Any]) -> None:
+    """Raises an `AdapterError` if there are no adapters."""
+    if not adapters:
+        raise AdapterError(
+            "No trained adapters were given. Name their run folders with "
+            "--adapters=runs/a,runs/b."
         )
 
 

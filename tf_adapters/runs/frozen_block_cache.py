@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 import warnings
@@ -33,14 +34,18 @@ def cached_splits(
 ) -> tuple[Examples, Examples]:
     """Returns the training and the validation examples; see `cached`."""
     train, validation = (
-        cached(trainer, examples[split], split, folder)
+        cached(trainer, examples[split], split, folder, len(examples["train"]))
         for split in ("train", "validation")
     )
     return train, validation
 
 
 def cached(
-    trainer: Trainer, examples: Examples, split: str, folder: Path
+    trainer: Trainer,
+    examples: Examples,
+    split: str,
+    folder: Path,
+    num_train: int,
 ) -> Examples:
     """Caches the output of the frozen first blocks, if that saves time.
 
@@ -50,11 +55,13 @@ def cached(
         split: `"train"` or `"validation"`.
         folder: Path of the run folder. A large output is cached in a file
             there. The file disappears when the process ends.
+        num_train: Number of training examples.
 
     Returns:
         `examples`, or a copy that has the cached output as `token_vectors`.
     """
-    blocks = _num_blocks(trainer, examples, split)
+    passes = _num_passes(trainer, split, num_train)
+    blocks = _num_blocks(trainer, examples, split, passes)
     if not blocks:
         return examples
     dtype = trainer.settings.cache_frozen_blocks
@@ -81,21 +88,29 @@ def cached(
     return dataclasses.replace(examples, token_vectors=vectors)
 
 
-def _num_blocks(trainer: Trainer, examples: Examples, split: str) -> int:
+def _num_passes(trainer: Trainer, split: str, num_train: int) -> int:
+    """Returns how often the training passes over a split, at least."""
+    settings = trainer.settings
+    passes = max(settings.epochs, 2 if settings.min_steps else 1)
+    if settings.max_steps:
+        trained_on = settings.max_steps * settings.batch_size
+        passes = min(passes, math.ceil(trained_on / max(num_train, 1)))
+    if split == "validation" and settings.validate_every_steps:
+        passes += 1
+    return passes
+
+
+def _num_blocks(
+    trainer: Trainer, examples: Examples, split: str, passes: int
+) -> int:
     """Returns the number of the encoder's first blocks whose output is cached.
 
     The number is 0 if caching is off, cannot be used, or would not save time.
     """
     settings = trainer.settings
-    passes = max(settings.epochs, 2 if settings.min_steps else 1)
-    if split == "validation" and settings.validate_every_steps:
-        passes += 1
-    if split == "train" and settings.max_steps:
-        # Computing the output of all examples is a pass too.
-        trained_on = settings.max_steps * settings.batch_size
-        passes = passes if trained_on > len(examples) else 1
     if (
         settings.cache_frozen_blocks == "off"
+        # Computing the output of all examples is a pass too.
         or passes < 2
         or not len(examples)
         # The features of masked examples differ in each epoch, and those of

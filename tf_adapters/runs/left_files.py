@@ -53,19 +53,24 @@ def check_folders(folder: Path, tasks: Sequence[str]) -> None:
         own_files.check_folder(folder / name)
 
 
-def check_is_a_runs(folder: Path) -> None:
+def check_is_a_runs(folder: Path, started: bool) -> None:
     """Raises a `ConfigError` if a run would remove or replace others' files.
 
     If the run folder has no `config.yaml` of a run, a file or a subfolder with
-    a name such as `adapter` was not written by a run. Call this function before
-    the folder is locked, because the lock makes it look like a run's.
+    a name such as `adapter` was not written by a run.
+
+    Args:
+        folder: Path of the run folder.
+        started: Result of `was_started` before the folder was locked, because
+            the lock makes it look like a run's.
     """
     if not _has_config(folder):
-        _check_lacks(folder, (*_REMOVED, "config.yaml"))
+        # Runs that train together leave `error.txt` alone if they fail.
+        _check_lacks(folder, [n for n in _REMOVED if n != "error.txt"])
         return
     # A run at an address keeps no lock there, and may have only its settings.
     is_local = str(folder) == remote_folder.address(folder)
-    if is_local and not was_started(folder):
+    if is_local and not started:
         raise ConfigError(
             f"A run stores its settings in {folder / 'config.yaml'}, but this "
             "file is there and was not written by a run. Give the file another "
@@ -74,12 +79,18 @@ def check_is_a_runs(folder: Path) -> None:
 
 
 def _check_lacks(folder: Path, names: Iterable[str]) -> None:
+    if (folder / "config.yaml").exists():
+        raise ConfigError(
+            f"{folder} holds a config.yaml of another program, so it does not "
+            "belong to a run, and training there would replace this file. Give "
+            "another --model_dir."
+        )
     for name in names:
         if (folder / name).exists():
             raise ConfigError(
                 f"{folder} holds `{name}` but no config.yaml of a run, so it "
-                "does not belong to a run, and training there would remove or "
-                "replace it. Give another --model_dir."
+                "does not belong to a run, and training there would remove "
+                "it. Give another --model_dir."
             )
 
 

@@ -79,11 +79,12 @@ class RunFolder:
         self._check_sources(config)
         left_files.check_folders(self.folder, config.method.tasks)
         try:
-            left_files.check_is_a_runs(self.folder)
+            started = left_files.was_started(self.folder)
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = folder_lock.lock_folder(self.folder)
             with contextlib.ExitStack() as on_error:
                 on_error.callback(self.close)
+                self._check_is_a_runs(started)
                 self._open(config, declared or config)
                 on_error.pop_all()
         except OSError as error:
@@ -91,6 +92,15 @@ class RunFolder:
                 f"Cannot write to --model_dir={cut(folder)}: "
                 f"{error.strerror}. Give a folder that you may write to."
             ) from error
+
+    def _check_is_a_runs(self, started: bool) -> None:
+        try:
+            left_files.check_is_a_runs(self.folder, started)
+        except ConfigError:
+            if not started:
+                # With it, the folder would look like a run's next time.
+                (self.folder / folder_lock.LOCK).unlink(missing_ok=True)
+            raise
 
     def _open(self, config: Config, declared: Any) -> None:
         """Resumes or removes the run in the folder, and opens the log."""

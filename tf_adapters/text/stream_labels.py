@@ -125,18 +125,24 @@ def checked_weights(weights: tf.Tensor) -> tf.Tensor:
     For weights that are not finite, see `in_sentences`.
 
     Args:
-        weights: Tensor `(batch,)`.
+        weights: Tensor `(batch,)` or `(batch, 1)`.
+
+    Returns:
+        Tensor `(batch,)`.
 
     Raises:
         UserError: During tracing, if the weights have another shape, or are
             texts.
     """
-    if weights.dtype == tf.string or weights.shape.rank != 1:
+    shape = weights.shape
+    # A function in NumPy gives a shape of unknown rank.
+    is_for_texts = shape.rank in (None, 1) or shape.as_list()[1:] == [1]
+    if weights.dtype == tf.string or not is_for_texts:
         raise UserError(
             "The weights of a dataset must be a number for each text. "
-            f"Received: {weights.dtype.name} of shape {tuple(weights.shape)}"
+            f"Received: {weights.dtype.name} of shape {shape}"
         )
-    weights = tf.cast(weights, tf.float32)
+    weights = tf.reshape(tf.cast(weights, tf.float32), [-1])
     is_right = tf.math.is_finite(weights)
     return _checked(is_right, weights, weights, _NO_WEIGHT)
 

@@ -70,13 +70,14 @@ def _read_main(task: Task, data: Any, seed: int) -> dict[str, Any]:
     train, validation = load.load_train_and_validation(
         task, data.data_dir, seed
     )
+    test = None
     if data.low_resource:
         train, validation, test = sampling.low_resource_split(
             train, validation, data.low_resource, seed
         )
-        validation = sampling.at_most(validation, data.max_validation_examples)
-        return {"train": train, "validation": validation, "test": test}
     validation = sampling.at_most(validation, data.max_validation_examples)
+    if test is not None:
+        return {"train": train, "validation": validation, "test": test}
     if data.train_fraction:
         number = max(1, round(data.train_fraction * len(train)))
         train = sampling.subsample(train, number, seed)

@@ -211,7 +211,8 @@ def _flags(options: Any, flag_layer: dict[str, Any]) -> dict[str, Any]:
     """
     layers = map(resolve.parse_override, options.params_override)
     if options.config_file:
-        layers = [resolve.load_yaml(options.config_file), *layers]
+        path = Path(options.config_file).expanduser()
+        layers = [resolve.load_yaml(path), *layers]
     flags = {}
     for layer in [*layers, flag_layer]:
         layer = resolve.without_empty_sections(layer)

@@ -37,6 +37,7 @@ def folder(tmp_path, config):
     """A run folder before its run."""
     (tmp_path / "run").mkdir()
     resolve.save_config(config, tmp_path / "run" / "config.yaml")
+    (tmp_path / "run" / "log.txt").touch()
     return tmp_path / "run"
 
 

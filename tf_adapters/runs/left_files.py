@@ -34,8 +34,12 @@ _FOLDERS = (
 # the folder still counts as a run.
 _REMOVED = ("result.json", "error.txt", *_FOLDERS, "metrics.jsonl")
 # One of these is in every folder of a run that has been started: a study starts
-# a run with its log, and a run without a result has checkpoints or metrics.
-_OF_RUNS = (".lock", "log.txt", "metrics.jsonl", "checkpoints", "result.json")
+# a run with its log, and a run without a result has checkpoints or metrics. The
+# adapter may be all that somebody kept.
+_OF_RUNS = (
+    *(".lock", "log.txt", "metrics.jsonl", "checkpoints", "result.json"),
+    *("error.txt", f"adapter/{CONFIG_FILE}"),
+)
 
 
 def check_folders(folder: Path, tasks: Sequence[str]) -> None:

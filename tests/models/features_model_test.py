@@ -185,7 +185,10 @@ WRONG_LABELS = [
         r"^Labels must be numbers.*\(no, yes\): `np.ar",
     ),
     ([0, 1, None, 1], "^Labels must be numbers. Received: None in row 2"),
-    (["no", None, "no", "yes"], r"^Labels must be numbers.*\(no, yes\): `np.ar"),
+    (
+        ["no", None, "no", "yes"],
+        r"^Labels must be numbers.*\(no, yes\): `np.ar",
+    ),
 ]
 
 

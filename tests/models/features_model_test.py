@@ -255,8 +255,17 @@ def test_no_rows_are_said(model, features):
 @pytest.mark.parametrize("rate", [np.nan, np.inf])
 def test_a_learning_rate_that_is_no_number_is_said(features, rate):
     model = _model(optimizer=keras.optimizers.SGD(rate))
-    with pytest.raises(UserError, match=f"must be a finite number. .* {rate}"):
+    wrong_rate = f"must be a finite number. .* {rate}"
+    with pytest.raises(UserError, match=wrong_rate):
         model.fit(features, LABELS, verbose=0)
+    # Also each time after a call that failed in a graph.
+    model.optimizer.learning_rate = 0.1
+    model.fit(features, LABELS, verbose=0)
+    model._forget_graphs()
+    model.optimizer.learning_rate = rate
+    for _ in range(2):
+        with pytest.raises(UserError, match=wrong_rate):
+            model.fit(features, LABELS, verbose=0)
 
 
 def test_a_summary_says_the_shapes_of_outputs(model, capsys):

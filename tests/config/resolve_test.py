@@ -211,6 +211,10 @@ def test_an_empty_section_keeps_the_settings_before_it():
             {"data": {"max_train_examples": 9, "low_resource": 8}},
             r"`data.max_train_examples` \(9\) and `data.low_resource` \(8\)",
         ),
+        (
+            {"data": {"train_examples_of": {"rte": 9}, "low_resource": 8}},
+            "`data.train_examples_of` has no effect",
+        ),
     ],
 )
 def test_mistakes_are_named(layer, message):

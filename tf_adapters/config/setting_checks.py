@@ -134,6 +134,12 @@ def _check_one_size(data: Any) -> None:
             f"{said} both set the number of training examples. Give one of the "
             "two."
         )
+    if data.low_resource and data.train_examples_of:
+        raise ConfigError(
+            "`data.low_resource` sets the number of training examples of each "
+            "task, so `data.train_examples_of` has no effect. Give one of the "
+            "two."
+        )
 
 
 def _check_stride(data: Any) -> None:

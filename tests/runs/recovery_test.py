@@ -393,6 +393,7 @@ def test_settings_that_no_run_stored_are_left_alone(tmp_path):
         with pytest.raises(ConfigError, match="such as settings.yaml"):
             run_folder.RunFolder(tmp_path, config, {}, overwrite)
     assert path.read_text().startswith("# My notes")
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def _killed_after_a_step(folder, kind, seconds):

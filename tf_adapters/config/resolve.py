@@ -182,8 +182,16 @@ def save_config(config: Config, path: str | Path) -> None:
 
 
 def load_config(path: str | Path) -> Config:
-    """Reads a configuration that `save_config` wrote."""
-    return resolve_config(load_saved(path))
+    """Reads a configuration that `save_config` wrote.
+
+    Raises:
+        ConfigError: If a setting is wrong. Names the file.
+    """
+    saved = load_saved(path)
+    try:
+        return resolve_config(saved)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
 
 
 def load_saved(path: str | Path) -> dict[str, Any]:

@@ -80,11 +80,12 @@ class RunFolder:
         left_files.check_folders(self.folder, config.method.tasks)
         try:
             started = left_files.was_started(self.folder)
+            is_new_lock = not (self.folder / folder_lock.LOCK).exists()
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = folder_lock.lock_folder(self.folder)
             with contextlib.ExitStack() as on_error:
                 on_error.callback(self.close)
-                self._check_is_a_runs(started)
+                self._check_is_a_runs(started, is_new_lock)
                 self._open(config, declared or config)
                 on_error.pop_all()
         except OSError as error:
@@ -93,11 +94,11 @@ class RunFolder:
                 f"{error.strerror}. Give a folder that you may write to."
             ) from error
 
-    def _check_is_a_runs(self, started: bool) -> None:
+    def _check_is_a_runs(self, started: bool, is_new_lock: bool) -> None:
         try:
             left_files.check_is_a_runs(self.folder, started)
         except ConfigError:
-            if not started:
+            if is_new_lock:
                 # With it, the folder would look like a run's next time.
                 (self.folder / folder_lock.LOCK).unlink(missing_ok=True)
             raise

@@ -70,6 +70,16 @@ def test_a_run_without_an_encoder_is_stored(tmp_path):
     assert _run(path, file) == []
 
 
+def test_the_encoder_that_members_trained_has_the_name_of_its_start(tmp_path):
+    path, file = studies.write(tmp_path, grid=ONE_SEED), tmp_path / "demo.jsonl"
+    trained = str(tmp_path / "runs" / "multitask-seed0" / "encoder")
+    runner = studies.FakeRunner(lambda c: {**_score(c), "encoder": trained})
+    options = studies.options(path, results_file=str(file))
+    study_lib.run_studies(options, LAYER, runner)
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert {row["result"]["encoder"] for row in rows} == {"minilm"}
+
+
 def test_an_encoder_of_this_machine_is_not_stored(tmp_path, capsys):
     (tmp_path / "encoder").mkdir()
     base = {"encoder": str(tmp_path / "encoder")}

@@ -119,7 +119,9 @@ class ResultsFile:
         """Appends the row of a finished run, unless the file already has it.
 
         Other processes may append to the same file. An encoder in a subfolder
-        of the current folder is stored as a relative path. A run whose row
+        of the current folder is stored as a relative path. For a fusion over
+        multi-task adapters, the encoder that these trained is stored under the
+        name of the one that they started from. A run whose row
         would contain another path of this machine, or a number that JSON does
         not have, such as NaN, is not added. A line then says so.
 
@@ -132,7 +134,10 @@ class ResultsFile:
         settings = json.loads(_identity(run))
         settings["encoder"] = _relative(settings["encoder"])
         if result.get("encoder"):  # `no_bert` has none.
-            result = {**result, "encoder": _relative(result["encoder"])}
+            encoder = _relative(result["encoder"])
+            if os.path.isabs(encoder):  # In the folder of the fusion's members.
+                encoder = settings["encoder"]
+            result = {**result, "encoder": encoder}
         row = {"run": run.id, "settings": settings, "result": result}
         paths = [name for name, text in _texts(row) if os.path.isabs(text)]
         if run.config.data.file:

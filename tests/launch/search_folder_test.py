@@ -68,7 +68,7 @@ def test_a_search_of_an_earlier_version_goes_on(tmp_path):
 
 
 def test_a_setting_that_is_left_out_is_a_difference(tmp_path):
-    """But a setting of an earlier version that no longer exists is none."""
+    """A setting of an earlier version that is gone makes no difference."""
     search = SearchFolder(tmp_path)
     config = resolve.resolve_config(whole_runs.SETTINGS)
     given = {"head": {"dropout_rate": 0.5}}

@@ -69,7 +69,7 @@ def check_is_a_runs(folder: Path, started: bool) -> None:
             the lock makes it look like a run's.
     """
     if not _has_config(folder):
-        # Runs that train together leave `error.txt` alone if they fail.
+        # A run that failed next to others in one program has only `error.txt`.
         _check_lacks(folder, [n for n in _REMOVED if n != "error.txt"])
         return
     # A run at an address keeps no lock there, and may have only its settings.

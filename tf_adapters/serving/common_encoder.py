@@ -18,8 +18,8 @@ def encoder_of(
 
     Args:
         sources: Dict from the name of each adapter to its path or address.
-        quantize: Quantization to serve with. `None` (default) for that of the
-            adapters.
+        quantize: Quantization to serve with. `None` (default) means the one
+            that the adapters were trained with.
 
     Raises:
         ConfigError: If no adapter names its encoder, or if they name several,

@@ -239,7 +239,7 @@ def _checked(
         is_right: Booleans, whether each label is right.
         labels: Labels. The error reports the first wrong one.
         targets: Tensor to return.
-        message: Start of the error. Defaults to that of a label.
+        message: Start of the error. By default, it says that a label is wrong.
     """
     wrong = tf.boolean_mask(labels, ~is_right)[:1]
     check = tf.debugging.Assert(

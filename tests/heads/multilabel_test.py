@@ -84,6 +84,14 @@ def test_other_labels_are_refused(value):
         list_fields.parse_classes(value, LABELS)
 
 
+@pytest.mark.parametrize("value", [[1, 0], [0, 0], ["1", "1"], "[1, 0]"])
+def test_a_zero_or_one_for_each_of_two_classes_is_refused(value):
+    with pytest.raises(ValueError, match="not a 0 or 1 for each class"):
+        list_fields.parse_classes(value, ("sad", "glad"))
+    assert list_fields.parse_classes([0, 1], ("sad", "glad")) == [0, 1]
+    assert list_fields.parse_classes([1, 0], ("0", "1")) == [0, 1]
+
+
 def test_config_round_trip():
     head = heads.MultiLabel(LABELS, threshold=0.3, hidden_layer="tanh")
     assert heads.from_config(json.loads(json.dumps(heads.to_config(head)))) == (

@@ -77,6 +77,14 @@ def test_the_adapter_of_another_model_is_not_replaced_unasked(
     saving.load_adapter(folder, tiny.encoder(seed=seed))
 
 
+def test_the_adapter_of_a_finished_run_is_not_replaced_unasked(folder):
+    (folder.parent / "result.json").write_text("{}")
+    model = adapt(tiny.encoder(), methods.Pfeiffer(units=4), HEAD)
+    with pytest.raises(saving.AdapterError, match="of a finished run, .*True"):
+        saving.save_adapter(model, folder)
+    saving.save_adapter(model, folder, overwrite=True)
+
+
 class _Killed(BaseException):
     """As if the process had ended."""
 

@@ -42,9 +42,9 @@ def write_adapter(
 
     Raises:
         AdapterError: If `folder` is the working folder, exists and is not an
-            adapter of this library's format, or belongs to another model and
-            `overwrite` is not set. Or if a weight is not finite, or `config`
-            holds something that JSON does not have.
+            adapter of this library's format. Or if it belongs to another model
+            or to a finished run and `overwrite` is not set. Or if a weight is
+            not finite, or `config` holds something that JSON does not have.
     """
     adapter_folder.check_finite(tensors)
     config = _as_json(config)
@@ -71,8 +71,8 @@ def _check_replaceable(
 ) -> None:
     """Raises an `AdapterError` if a folder must not be replaced.
 
-    The folder must hold an adapter in this library's format. The adapter must
-    belong to the model in `config`, or `overwrite` must be set.
+    The folder must hold an adapter in this library's format. Unless `overwrite`
+    is set, the adapter must belong to the model in `config` and to no run.
     """
     form, there = formats.read_format(folder)
     if form != formats.OURS or not there or "format_version" not in there:
@@ -83,6 +83,12 @@ def _check_replaceable(
         )
     if overwrite:
         return
+    if folder.name == "adapter" and (folder.parent / "result.json").exists():
+        raise AdapterError(
+            f"{folder} holds the adapter of a finished run, whose result.json "
+            "and predictions belong to its weights. Give another folder, or "
+            "pass overwrite=True to replace it."
+        )
     for part in ("encoder", "method", "head", "below"):
         if _identity(there.get(part)) != _identity(config.get(part)):
             raise AdapterError(

@@ -236,7 +236,8 @@ def member_of_model(
     if not isinstance(model, AdapterModel):
         raise AdapterError(
             "Expected the folder of an adapter or a model that `adapt` or "
-            f"`load_adapter` returned. Received: {shown(model)}"
+            "`load_adapter` returned; of a text model, give its "
+            f"`adapter_model`. Received: {shown(model)}"
         )
     if model.encoder_info.fingerprint != encoder.fingerprint:
         raise AdapterError(

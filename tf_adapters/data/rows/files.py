@@ -89,6 +89,11 @@ def open_file(path: Any, text_field: str | None = None) -> Table:
     if text_field:
         texts = ((number, {text_field: line}) for number, line in lines)
         parsers[".txt"] = lambda: Table("", texts)
+    if ending == ".txt" and not text_field:
+        raise DataError(
+            f"{path} can only have one text per line, but a row here has "
+            f"several fields. Give a file with one of: {', '.join(parsers)}."
+        )
     if ending not in parsers:
         raise DataError(
             f"Cannot tell the format of {path}. Expected a name that ends in "

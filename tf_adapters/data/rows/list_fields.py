@@ -130,7 +130,8 @@ def parse_classes(value: Any, labels: Sequence[str]) -> list[int] | None:
 
     Raises:
         UserError: If a class is unknown, or the value is not a list, or is a 0
-            or 1 for each class. With two classes, `[0, 1]` is a list of ids.
+            or 1 for each class. With two classes, `[0, 1]` is a list of ids,
+            but `[1, 0]` is an error.
     """
     if value is None or value == "":
         return None
@@ -141,9 +142,10 @@ def parse_classes(value: Any, labels: Sequence[str]) -> list[int] | None:
             f"labels must be a list of classes, received {shown(value)}"
         )
     given = {*map(str, value)}
-    # With two classes, [0, 0] and [1, 1] are no lists of different ids.
     is_hot = len(value) == len(labels) and given <= {"0", "1"}
-    if is_hot and (len(labels) > 2 or len(given) < len(labels)):
+    # Of two classes, only [0, 1] can be ids. Names can be in any order.
+    is_ids = [*map(str, value)] == ["0", "1"] or given == {*labels}
+    if is_hot and (len(labels) > 2 or not is_ids):
         raise UserError(
             "labels must be a list of classes, by name or id, and not a 0 or 1 "
             f"for each class; received {shown(value)}"

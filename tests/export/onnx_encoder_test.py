@@ -225,6 +225,17 @@ def test_the_texts_must_be_those_of_the_adapter(
         program["main"](tmp_path, [TEXTS[0]])
 
 
+def test_texts_are_as_long_as_the_adapter_reads(exported, program, adapters):
+    _, model, packer = adapters["sst2"]
+    session, text = _session(exported), "film " * 30
+    for length in (5, packer.max_length):
+        packed = tf_adapters.TextPacker(packer.tokenizer, length)([text])
+        found = program["features"](session, [text], length)
+        np.testing.assert_array_equal(found["token_ids"], packed["token_ids"])
+    same = program["features"](session, [text], None)
+    np.testing.assert_array_equal(same["token_ids"], found["token_ids"])
+
+
 @pytest.fixture(scope="module")
 def program(exported):
     """The names of run.py."""

@@ -7,7 +7,9 @@ import pytest
 from tests.report import stored_runs
 from tf_adapters import heads
 from tf_adapters.report import mistakes
+from tf_adapters.report import run_files
 from tf_adapters.report import run_report
+from tf_adapters.report import several_classes
 from tf_adapters.report.content import ReportTable
 
 
@@ -77,6 +79,18 @@ def test_of_several_classes_the_surest_wrong_decision_counts(tmp_path):
     assert _errors(run)[1:] == [
         ["1", "text 1", "a, b", "none", "0.9"],
         ["0", "text 0", "a", "a, b", "0.6"],
+    ]
+
+
+def test_a_class_without_rows_has_no_recall(tmp_path):
+    rows = [{"text": "x", "label": ["a"]}]
+    compared = {"target": [[1, 0]], "predicted": [[0, 1]]}
+    head = heads.MultiLabel(("a", "b"))
+    run = stored_runs.write(tmp_path, head, rows, compared)
+    content = several_classes.several_classes_content(run_files.read_run(run))
+    assert content.tables[1].rows == [
+        ["a", 1, None, 0.0, 0.0],
+        ["b", 0, 0.0, None, 0.0],
     ]
 
 

@@ -62,6 +62,12 @@ def test_values_that_cannot_be_served_are_refused(run, option, value):
         run(**{option: value})
 
 
+def test_a_log_that_cannot_be_opened_is_refused(run):
+    assert run(log_file="runs/log").log_file.endswith("runs/log")
+    with pytest.raises(ConfigError, match=r"--log_file=none/log: No such"):
+        run(log_file="none/log")
+
+
 @pytest.mark.parametrize("token", ["gehéim", " s3cret", "a\nb"])
 def test_a_token_that_no_client_can_send_is_refused(run, monkeypatch, token):
     monkeypatch.setitem(os.environ, "TF_ADAPTERS_SERVER_TOKEN", token)

@@ -72,6 +72,10 @@ HEADS = {
         CLASSIFICATION,
         lambda: _examples(np.arange(6, dtype="int32") % 3),
     ),
+    "multilabel": (
+        heads.MultiLabel(LABELS, dropout_rate=0.0),
+        lambda: _examples(np.arange(18, dtype="int32").reshape(6, 3) % 2),
+    ),
     "regression": (
         heads.Regression(dropout_rate=0.0),
         lambda: _examples(np.arange(6, dtype="float32")),

@@ -24,7 +24,9 @@ def run_report(
     from tf_adapters.report import run_report
 
     folder = remote_folder.local(options.model_dir)
-    for path in run_report.write_report(folder).values():
+    data_dir = layer.get("data", {}).get("data_dir")
+    paths = run_report.write_report(folder, data_dir=data_dir)
+    for path in paths.values():
         print(path)
 
 
@@ -33,6 +35,10 @@ COMMAND = Command(
     summary="Writes a report of a finished run: tables and pictures.",
     usage="RUN",
     examples=("tf-adapters report runs/reviews_pfeiffer_0",),
-    groups={"Output": ("plugin", "verbose")},
+    groups={
+        "Data, where it has moved": ("data_dir",),
+        "Output": ("plugin", "verbose"),
+    },
     run=run_report,
+    defaults={"data_dir": "the run's"},
 )

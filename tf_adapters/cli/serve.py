@@ -11,6 +11,7 @@ from typing import Any
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import Flag
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
 from tf_adapters.config import plugins
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def _check_options(options: Any) -> None:
             "--timeout must be a positive number of seconds. Received: "
             f"{options.timeout:g}"
         )
+    _check_log_file(options)
     token = os.environ.get(_TOKEN, "")
     if not (token.isascii() and token.isprintable() and token == token.strip()):
         raise ConfigError(
@@ -83,6 +85,21 @@ def _check_options(options: Any) -> None:
             "header of a request cannot have. Use letters, digits and "
             "punctuation of ASCII, without spaces at the ends."
         )
+
+
+def _check_log_file(options: Any) -> None:
+    """Raises a `ConfigError` if the log cannot be opened on this machine."""
+    # Of a cluster, the machine of the gateway writes the log.
+    if options.log_file is None or options.ray_address is not None:
+        return
+    try:
+        with open(options.log_file, "a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise ConfigError(
+            f"Cannot write to --log_file={cut(options.log_file)}: "
+            f"{error.strerror}."
+        ) from error
 
 
 def _settings(

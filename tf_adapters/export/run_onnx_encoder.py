@@ -39,7 +39,8 @@ def main(adapter: Path, texts: list[str]) -> None:
     check_texts(texts, config.get("details", {}).get("text_fields") or [])
     weights = load_file(adapter / "adapter.safetensors")
     shapes = {v.name: v.shape for v in session.get_overridable_initializers()}
-    feed = features(session, texts) | filled(weights, shapes)
+    length = config.get("details", {}).get("max_length")
+    feed = features(session, texts, length) | filled(weights, shapes)
     (logits,) = session.run(["logits"], feed)
     print(json.dumps(answer(logits[0], config["head"]), ensure_ascii=False))
 
@@ -119,12 +120,21 @@ def filled(
 
 
 def features(
-    session: onnxruntime.InferenceSession, texts: list[str]
+    session: onnxruntime.InferenceSession,
+    texts: list[str],
+    max_length: int | None,
 ) -> dict[str, np.ndarray]:
-    """Returns the token features of a text or a pair of texts."""
+    """Returns the token features of a text or a pair of texts.
+
+    They have at most `max_length` tokens, or if it is `None`, as many as those
+    of the run that was exported.
+    """
     tokenizer: Any = tokenizers.Tokenizer.from_file(
         str(FOLDER / "tokenizer.json")
     )
+    if max_length is not None:
+        limits = {**(tokenizer.truncation or {}), "max_length": max_length}
+        tokenizer.enable_truncation(**limits)
     tokens = tokenizer.encode(*texts)
     found = {
         "token_ids": tokens.ids,

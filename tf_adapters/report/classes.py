@@ -166,17 +166,13 @@ def _of_each(
         right, predicted, zero_division=np.nan
     )
     rows = [
-        [name, int(count), *map(_defined, of_class), taken]
+        [name, int(count), *map(scores.defined, of_class), taken]
         for name, *of_class, count, taken in zip(
             names, *values, _taken_for(matrix, names), strict=True
         )
     ]
     header = ("class", unit, "precision", "recall", "F1", "most taken for")
     return ReportTable("Each class", header, rows, note)
-
-
-def _defined(value: Any) -> float | None:
-    return None if np.isnan(value) else float(value)
 
 
 def _taken_for(matrix: np.ndarray, names: list[str]) -> Iterator[str]:

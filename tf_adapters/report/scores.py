@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from typing import Any
 
+import numpy as np
+
 from tf_adapters import heads
 from tf_adapters.report.calibration import reliability
 from tf_adapters.report.content import Picture
@@ -51,6 +53,11 @@ def table_of_scores(
         judged = names if run.has_own_head else names[:1]
         note = _verdict({n: own[n] for n in judged}, other, name)
     return ReportTable("Scores", ("", *map(_in_words, names)), rows), note
+
+
+def defined(value: Any) -> float | None:
+    """Returns a score as a number, or `None` for NaN, which is undefined."""
+    return None if np.isnan(value) else float(value)
 
 
 def _verdict(own: Any, other: Any, name: str) -> str:

@@ -51,10 +51,10 @@ def several_classes_content(run: RunFiles) -> ReportContent:
 
 def _of_each(right: Any, predicted: Any, names: list[str]) -> ReportTable:
     values = sklearn_metrics.precision_recall_fscore_support(
-        right, predicted, zero_division=0
+        right, predicted, zero_division=np.nan
     )
     rows = [
-        [name, int(count), *map(float, of_class)]
+        [name, int(count), *map(scores.defined, of_class)]
         for name, *of_class, count in zip(names, *values, strict=True)
     ]
     return ReportTable(

@@ -85,7 +85,7 @@ hostile: $(VENV)/.installed-dev
 # names of `benchmarks/bench.py --list`.
 PEER ?=
 ONLY ?=
-bench: $(VENV)/.installed
+bench: $(VENV)/.installed-dev
 	$(RUN) benchmarks/bench.py --data_dir=$(DATA_DIR) --peer_python=$(PEER) \
 	  --only=$(ONLY)
 

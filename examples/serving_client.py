@@ -44,10 +44,16 @@ def predict_rest(address, model, columns, signature="serving_default"):
             predictions = json.load(response)["predictions"]
     except urllib.error.HTTPError as error:
         raise RuntimeError(error.read().decode(errors="replace")) from error
-    # The server leaves out the name of a single output.
+    # The server leaves out the name of a single output. Of these, only vectors
+    # are lists.
     return [
-        row if isinstance(row, dict) else {"score": row} for row in predictions
+        row if isinstance(row, dict) else {_name(row): row}
+        for row in predictions
     ]
+
+
+def _name(output):
+    return "vector" if isinstance(output, list) else "score"
 
 
 def predict_grpc(address, model, columns, signature="serving_default"):

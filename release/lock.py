@@ -69,8 +69,10 @@ def uv(*arguments: str, given: str = "") -> str:
     Raises:
         subprocess.CalledProcessError: If uv fails. Its `stderr` says why.
     """
-    beside = Path(sys.executable).with_name("uv")
-    program = str(beside) if beside.exists() else shutil.which("uv") or "uv"
+    installed = Path(sys.executable).with_name("uv")
+    program = (
+        str(installed) if installed.exists() else shutil.which("uv") or "uv"
+    )
     done = subprocess.run(
         [program, *arguments],
         input=given,

@@ -74,6 +74,23 @@ def test_a_text_typed_into_the_page_is_answered(page, task, texts):
         assert found[name] == pytest.approx(expected[name], abs=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("task", "texts", "message"),
+    [
+        ("sst2", ["a", "b"], "The model reads sentence. Received: 2 texts"),
+        (
+            "stsb",
+            ["a"],
+            "The model reads sentence1 and sentence2. Received: 1 text.",
+        ),
+    ],
+)
+def test_the_number_of_texts_is_that_of_the_task(page, task, texts, message):
+    done = _run("node", str(page / "try_page.mjs"), f"--task={task}", *texts)
+    assert done.returncode == 1
+    assert message in done.stderr
+
+
 def test_two_texts_that_are_too_long_are_refused(page):
     texts = ["the bad film " * 5] * 2
     done = _run("node", str(page / "try_page.mjs"), "--task=stsb", *texts)

@@ -19,6 +19,7 @@ export async function loadModel(folder) {
   const alone = () => ({
     head: JSON.parse(metadata.head),
     labels: JSON.parse(metadata.labels),
+    text_fields: JSON.parse(metadata.text_fields ?? "[]"),
   });
   const tokenizer = new Tokenizer(tokenizerFile, {});
   const prepared = tokenizerFile.normalizer?.lowercase ? withoutCapitalSigma : String;
@@ -26,6 +27,7 @@ export async function loadModel(folder) {
   if (!tasks) check(session, alone().head);
   const answerTexts = async (texts, task) => {
     const facts = tasks ? tasks[task] : alone();
+    checkTexts(texts, facts.text_fields);
     const maxLength = Number(metadata.max_length);
     const tokens = encode(tokenizer, texts.map(prepared), maxLength);
     const outputs = await session.run(feed(session, tokens, facts));
@@ -42,6 +44,16 @@ function check(session, head) {
     throw new Error(
       "This page shows classes and numbers of texts without windows. The " +
         `model's head is ${JSON.stringify(head)}.`,
+    );
+  }
+}
+
+/** Throws an error if there are not as many texts as the model reads. */
+function checkTexts(texts, fields) {
+  if (fields.length && texts.length !== fields.length) {
+    throw new Error(
+      `The model reads ${fields.join(" and ")}. Received: ${texts.length} ` +
+        `text${texts.length === 1 ? "" : "s"}.`,
     );
   }
 }

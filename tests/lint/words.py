@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[2]
 _HERE = Path(__file__).parent  # Its tests have the words.
 _PAGE = ROOT / "CONTRIBUTING.md"
 _FOLDERS = ("benchmarks", "docs", "examples", "official_configs")
-_FOLDERS += ("tests", "tf_adapters")
-_SUFFIXES = (".ipynb", ".md", ".py", ".yaml")
+_FOLDERS += ("release", "tests", "tf_adapters")
+_SUFFIXES = (".html", ".ipynb", ".js", ".md", ".py", ".txt", ".yaml")
 # Between the words of a phrase: also a new line of a comment or of a string.
 _GAP = r"(?:[\s#\"']+|_)"
 

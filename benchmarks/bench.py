@@ -8,13 +8,15 @@
 Rows go to benchmarks/results/bench.jsonl: one line for each benchmark and
 processor, which replaces the line of an earlier run. What this commit has
 already measured on this processor is not measured again, so that a stopped run
-can be resumed with the same command; `--again` measures it again. Each
-benchmark is compared with the line of the last commit. A number is reported as
-worse if none of its turns is as good as any turn was before, and its median is
-at least 2% worse.
+can be resumed with the same command; `--again` measures it again, and so do
+changes that are not committed, or a `--peer_python` that the line was measured
+without. Each benchmark is compared with the line of the last commit. A number
+is reported as worse if none of its turns is as good as any turn was before, and
+its median is at least 2% worse.
 
 What a benchmark needs and is not there, such as the Python of PyTorch, leaves
-it out. Nothing else should run on the machine.
+it out. Without `--peer_python`, a line that was measured with it is not
+replaced. Nothing else should run on the machine.
 """
 
 import argparse
@@ -65,6 +67,24 @@ def worse_cases(line, before):
     ]
 
 
+def not_compared(line, before):
+    """Returns the cases that only one of two lines has, or has ratios of.
+
+    Args:
+        line: Dict of a benchmark that has just been measured.
+        before: Dict of the same benchmark on the same processor.
+    """
+    new, old = (
+        {row["case"]: "theirs" in row for row in one["rows"]}
+        for one in (line, before)
+    )
+    return [
+        case
+        for case in {**new, **old}
+        if case not in new or case not in old or new[case] != old[case]
+    ]
+
+
 def run_script(benchmark, arguments):
     """Runs a benchmark's script, and returns the rows that it wrote."""
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -93,6 +113,7 @@ def measure(name, arguments, committed):
     if before:
         line["before"] = before["commit"]
         line["worse"] = worse_cases(line, before)
+        line["not_compared"] = not_compared(line, before)
     return line
 
 
@@ -130,19 +151,47 @@ def save(lines):
 
 def run(names, arguments):
     """Runs benchmarks one after the other; returns whether all could run."""
+    python = arguments.peer_python
+    problem = machine.peer_problem(python) if python else None
+    if problem:
+        print(problem, flush=True)
+        return False
     committed, works = committed_lines(), True
     for name in names:
         lines = measurements.read(ROOT / RESULTS)
         here = {"benchmark": name, "processor": machine.processor()}
-        last, commit = find(lines, here), machine.commit(ROOT)
-        missing = BENCHMARKS[name].missing(arguments)
-        if missing:
-            print(f"{name} is left out. {missing}", flush=True)
-        elif last and last["commit"] == commit and not arguments.again:
-            print(f"{name} has been measured at {commit}.", flush=True)
+        reason = reason_to_skip(name, find(lines, here), arguments)
+        if reason:
+            print(f"{name} {reason}", flush=True)
         else:
             works &= run_one(name, arguments, committed, lines)
     return works
+
+
+def reason_to_skip(name, last, arguments):
+    """Returns what is said of a benchmark that is not run, or `None`.
+
+    Args:
+        name: Name of the benchmark.
+        last: Its line of the results, or `None`.
+        arguments: Arguments of the command line.
+    """
+    benchmark, commit = BENCHMARKS[name], machine.commit(ROOT)
+    missing = benchmark.missing(arguments)
+    if missing:
+        return f"is left out. {missing}"
+    given = benchmark.takes_peer() and bool(arguments.peer_python)
+    had = benchmark.takes_peer() and last and "torch" in last["versions"]
+    # Which changes a commit "-changed" had is not known.
+    same = last and last["commit"] == commit and not commit.endswith("-changed")
+    if same and (had or not given) and not arguments.again:
+        return f"has been measured at {commit}."
+    if had and not given:
+        return (
+            "is left out, and its rows stay: they compare with PyTorch. Give "
+            "--peer_python (PEER= of `make bench`) to replace them."
+        )
+    return None
 
 
 def run_one(name, arguments, committed, lines):

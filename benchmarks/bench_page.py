@@ -22,9 +22,10 @@ make bench DATA_DIR=<folder> PEER=.venv-peer/bin/python ONLY=training,memory
 A run is compared with the last committed one of the same processor. A number is
 worse if none of its turns is as good as any turn was before, and its median is
 at least 2% worse. `.venv-peer` is the Python of PyTorch, `adapters` and PEFT
-(`benchmarks/peers`); what compares with them is left out without it. [Measured
-results](results.md) has accuracies, and speeds on other processors;
-[scale](scale.md) says what larger numbers of texts, tasks and requests need.
+(`benchmarks/peers`); what compares with them is left out without `PEER`, and
+rows that were measured with it stay. [Measured results](results.md) has
+accuracies, and speeds on other processors; [scale](scale.md) says what larger
+numbers of texts, tasks and requests need.
 """
 _NOTHING = """\
 Nothing has been measured for this page yet: the first `make bench` on a quiet
@@ -96,10 +97,14 @@ def comparison(line):
     """Returns a sentence about what is worse than in the run before."""
     if "before" not in line:
         return "There is no earlier run to compare with."
-    before = line["before"]
-    if not line["worse"]:
-        return f"Nothing is worse than at {before}."
-    return f"Worse than at {before}: {'; '.join(line['worse'])}."
+    before, others = line["before"], line.get("not_compared", [])
+    nothing = "Nothing that can be compared" if others else "Nothing"
+    found = f"{nothing} is worse than at {before}."
+    if line["worse"]:
+        found = f"Worse than at {before}: {'; '.join(line['worse'])}."
+    if others:
+        found += f" Cannot be compared: {'; '.join(others)}."
+    return found
 
 
 def _row(row, benchmark):

@@ -19,8 +19,15 @@ _OURS = ("tensorflow", "keras", "keras-hub", "numpy", "onnxruntime", "openvino")
 _THEIRS = ("torch", "transformers", "adapters", "peft")
 _PEER_VERSIONS = """
 import importlib.metadata, json, sys
-print(json.dumps({n: importlib.metadata.version(n) for n in sys.argv[1:]}))
+found = {}
+for name in sys.argv[1:]:
+    try:
+        found[name] = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        continue
+print(json.dumps(found))
 """
+_PEER_PAGE = "benchmarks/peers/README.md"
 
 
 def processor():
@@ -87,7 +94,29 @@ def versions(peer_python):
         except importlib.metadata.PackageNotFoundError:
             continue
     if peer_python:
-        command = [peer_python, "-c", _PEER_VERSIONS, *_THEIRS]
-        done = subprocess.run(command, capture_output=True, check=True)
-        found |= json.loads(done.stdout)
+        found |= _peer_versions(peer_python)
     return found
+
+
+def _peer_versions(python):
+    """Returns those of PyTorch's packages that a Python has, by name."""
+    command = [python, "-c", _PEER_VERSIONS, *_THEIRS]
+    # What it writes to standard error is for the person who started this.
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout)
+
+
+def peer_problem(python):
+    """Returns why a Python cannot be compared with, as a sentence, or `None`.
+
+    Args:
+        python: Path of the Python with PyTorch.
+    """
+    try:
+        found = _peer_versions(python)
+    except (OSError, subprocess.CalledProcessError) as error:
+        return f"{python} does not run ({error}); see {_PEER_PAGE}."
+    missing = [f"`{name}`" for name in _THEIRS if name not in found]
+    if missing:
+        return f"{python} lacks {', '.join(missing)}; see {_PEER_PAGE}."
+    return None

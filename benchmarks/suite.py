@@ -35,6 +35,10 @@ class Benchmark:
         found = [ratio for text, ratio in self.goals if text in case]
         return found[0] if found else None
 
+    def takes_peer(self):
+        """Returns whether the script can compare with PyTorch."""
+        return any("{peer_python}" in option for option in self.options)
+
     def missing(self, arguments):
         """Returns a sentence that says what is missing, or `None`.
 

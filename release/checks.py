@@ -5,6 +5,8 @@ import re
 import subprocess
 import tomllib
 
+from packaging.requirements import Requirement
+
 from release import lock
 
 ROOT = Path(__file__).parents[1]
@@ -74,13 +76,15 @@ def _date_problems(citation: str, changelog: str) -> list[str]:
 
 
 def _lock_problems() -> list[str]:
-    names = {one.name for one in lock.read_lock(_text("requirements.lock"))}
+    locked = lock.read_lock(_text("requirements.lock"))
+    versions = {one.name: one.version for one in locked}
     lines = _text("requirements.txt").splitlines()
-    pinned = [line for line in lines if line and line[0] != "#"]
+    pins = [Requirement(line) for line in lines if line and line[0] != "#"]
     missing = [
-        line
-        for line in pinned
-        if lock.normalized(line.partition("==")[0]) not in names
+        pin
+        for pin in pins
+        if (version := versions.get(lock.normalized(pin.name))) is None
+        or not pin.specifier.contains(version)
     ]
     return [f"requirements.lock lacks {m}: run `make lock`." for m in missing]
 

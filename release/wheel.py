@@ -31,18 +31,18 @@ def build(folder: Path) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as place:
         _export(Path(place))
         code = (
-            "import hatchling.build as b, sys; "
-            "b.build_wheel(sys.argv[1]); b.build_sdist(sys.argv[1])"
+            "import hatchling.build as b, sys; f = sys.argv[1]; "
+            "print('', b.build_wheel(f), b.build_sdist(f), sep='\\n')"
         )
         folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-c", code, str(folder.resolve())]
-        subprocess.run(
+        output = subprocess.run(
             command, cwd=place, env=environment, check=True, capture_output=True
-        )
-    files = sorted([*folder.glob("*.whl"), *folder.glob("*.tar.gz")])
+        ).stdout
+    # The folder can have files of other versions.
     return {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in files
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        for name in output.decode().splitlines()[-2:]
     }
 
 

@@ -2,7 +2,9 @@
 
 import dataclasses
 import importlib
+import json
 from pathlib import Path
+import sys
 import types
 
 import pytest
@@ -31,7 +33,26 @@ def bench(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "PAGE", tmp_path / "benchmarks.md")
     monkeypatch.setattr(module, "committed_lines", list)
     monkeypatch.setattr(module.machine, "busy_share", lambda: 0.5)
+    # Not that of this checkout, which can have changes.
+    monkeypatch.setattr(module.machine, "commit", lambda root: "this")
     return module
+
+
+@pytest.fixture
+def peer(bench, monkeypatch, tmp_path):
+    """A Python that says it has PyTorch's packages, which `quick` takes."""
+    options = ("0", "--peer_python={peer_python}")
+    quick = dataclasses.replace(bench.BENCHMARKS["quick"], options=options)
+    monkeypatch.setitem(bench.BENCHMARKS, "quick", quick)
+    found = dict.fromkeys(("torch", "transformers", "adapters", "peft"), "1.0")
+    return _program(tmp_path / "peer", f"echo '{json.dumps(found)}'")
+
+
+def _program(path, command):
+    """Writes a shell script, and returns its path as text."""
+    path.write_text(f"#!/bin/sh\n{command}\n")
+    path.chmod(0o755)
+    return str(path)
 
 
 def _arguments(**changes):
@@ -101,6 +122,92 @@ def test_a_run_names_what_got_worse(bench, monkeypatch, capsys):
     assert bench.run(["quick"], _arguments(again=True))
     assert "Worse than at before: a step." in capsys.readouterr().out
     assert "Worse than at before: a step." in bench.PAGE.read_text()
+
+
+def test_uncommitted_changes_are_measured_again(bench, monkeypatch, capsys):
+    monkeypatch.setattr(bench.machine, "commit", lambda root: "this-changed")
+    for _ in range(2):
+        assert bench.run(["quick"], _arguments())
+        output = capsys.readouterr().out
+        assert "quick: Quick" in output and "has been" not in output
+
+
+def test_a_run_names_what_it_cannot_compare(bench, monkeypatch, capsys):
+    assert bench.run(["quick"], _arguments())
+    (line,) = bench.measurements.read(bench.RESULTS)
+    row = line["rows"][0]
+    del row["theirs"]
+    line["rows"].append({**row, "case": "another"})
+    line["commit"] = "before"
+    monkeypatch.setattr(bench, "committed_lines", lambda: [line])
+    assert bench.run(["quick"], _arguments(again=True))
+    words = (
+        "Nothing that can be compared is worse than at before. "
+        "Cannot be compared: a step; another."
+    )
+    assert words in capsys.readouterr().out
+    assert words in bench.PAGE.read_text()
+
+
+def test_cases_that_either_line_lacks_cannot_be_compared(bench):
+    def line(*rows):
+        return {"rows": [{**row, "case": case} for case, row in rows]}
+
+    ours, both = _row([1.0]), _row([1.0], [2.0])
+    new = line(("a", ours), ("b", both), ("c", both), ("d", ours))
+    old = line(("a", ours), ("b", both), ("c", ours), ("e", ours))
+    assert bench.not_compared(new, old) == ["c", "d", "e"]
+    assert bench.not_compared(old, new) == ["c", "e", "d"]
+
+
+def test_rows_get_a_peer_at_the_same_commit(bench, peer, capsys):
+    assert bench.run(["quick"], _arguments())
+    assert bench.run(["quick"], _arguments(peer_python=peer))
+    assert "has been measured" not in capsys.readouterr().out
+    (line,) = bench.measurements.read(bench.RESULTS)
+    assert line["versions"]["torch"] == "1.0"
+    assert bench.run(["quick"], _arguments(peer_python=peer))
+    assert "quick has been measured at this." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("commit", ["another", "this-changed"])
+def test_rows_with_a_peer_are_not_replaced_without(
+    bench, peer, monkeypatch, capsys, commit
+):
+    assert bench.run(["quick"], _arguments(peer_python=peer))
+    rows, page = bench.RESULTS.read_text(), bench.PAGE.read_text()
+    monkeypatch.setattr(bench.machine, "commit", lambda root: commit)
+    assert bench.run(["quick"], _arguments(again=True))
+    output = capsys.readouterr().out
+    assert "quick is left out, and its rows stay" in output
+    assert "--peer_python (PEER=" in output
+    assert (bench.RESULTS.read_text(), bench.PAGE.read_text()) == (rows, page)
+    assert bench.run(["quick"], _arguments(peer_python=peer))
+    (line,) = bench.measurements.read(bench.RESULTS)
+    assert line["commit"] == commit
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (None, "peer does not run ("),
+        ("exit 3", "peer does not run ("),
+        ('echo \'{"torch": "1", "peft": "1"}\'', "`transformers`, `ad"),
+        # Without the folder of packages.
+        (f"exec '{sys.executable}' -I -S \"$@\"", "peer lacks `torch`, "),
+    ],
+)
+def test_a_python_that_is_no_peer_is_refused_first(
+    bench, tmp_path, capsys, command, words
+):
+    path = str(tmp_path / "peer")
+    if command:
+        _program(tmp_path / "peer", command)
+    assert not bench.run(["quick"], _arguments(peer_python=path))
+    output = capsys.readouterr().out
+    assert words in output and "; see benchmarks/peers/README.md." in output
+    assert output.count("\n") == 1
+    assert not bench.RESULTS.exists()
 
 
 def test_what_fails_or_lacks_something_stops_nothing(

@@ -45,6 +45,22 @@ def test_the_files_agree_on_versions_of_python_and_packages():
     assert checks._lock_problems() == []
 
 
+@pytest.mark.parametrize(
+    ("pin", "problems"),
+    [("keras==3.15.1", 0), ("keras==3.15.2", 1), ("no_such_package==1.0", 1)],
+)
+def test_the_lock_file_has_the_versions_of_the_pins(monkeypatch, pin, problems):
+    locked = f"keras==3.15.1 \\\n    --hash=sha256:{'a' * 64}\n"
+    texts = {
+        "requirements.lock": locked,
+        "requirements.txt": f"# A comment.\n{pin}\n",
+    }
+    monkeypatch.setattr(checks, "_text", texts.__getitem__)
+    found = checks._lock_problems()
+    assert len(found) == problems
+    assert all(pin in sentence for sentence in found)
+
+
 def test_an_interpreter_is_found_only_if_it_runs(tmp_path, monkeypatch):
     launcher = tmp_path / "python3.11"
     launcher.write_text("#!/bin/sh\nexit 127\n")

@@ -114,7 +114,8 @@ def peer_problem(python):
     """
     try:
         found = _peer_versions(python)
-    except (OSError, subprocess.CalledProcessError) as error:
+    # A Python that prints something else has no JSON, a `ValueError`.
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
         return f"{python} does not run ({error}); see {_PEER_PAGE}."
     missing = [f"`{name}`" for name in _THEIRS if name not in found]
     if missing:

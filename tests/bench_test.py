@@ -192,6 +192,7 @@ def test_rows_with_a_peer_are_not_replaced_without(
     [
         (None, "peer does not run ("),
         ("exit 3", "peer does not run ("),
+        ("echo hello", "peer does not run ("),
         ('echo \'{"torch": "1", "peft": "1"}\'', "`transformers`, `ad"),
         # Without the folder of packages.
         (f"exec '{sys.executable}' -I -S \"$@\"", "peer lacks `torch`, "),

@@ -1,13 +1,16 @@
 """Tests the report of a run, also with missing files."""
 
 import json
+from pathlib import Path
 import sys
+import types
 
 import pytest
 
 from tests import commands
 from tests.report import stored_runs
 from tf_adapters import heads
+from tf_adapters.cli import report as cli_report
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import UserError
@@ -108,6 +111,17 @@ def test_without_the_data_the_rows_have_numbers(tmp_path, run):
     assert "texts of mistakes were not found" in paths["report"].read_text()
     first = paths["errors"].read_text().splitlines()[:2]
     assert first == ["row,right,predicted,probability", "17,spam,ham,0.8"]
+
+
+def test_the_command_reads_data_that_have_moved(run, monkeypatch):
+    given = []
+    monkeypatch.setattr(
+        run_report, "write_report", lambda *a, **o: given.append((a, o)) or {}
+    )
+    options = types.SimpleNamespace(model_dir=None, plugin=[])
+    layer = {"data": {"data_dir": "moved"}}
+    cli_report.run_report(options, layer, [str(run)])
+    assert given == [((Path(run),), {"data_dir": "moved"})]
 
 
 def test_without_matplotlib_there_are_html_and_csv(run, monkeypatch, capsys):

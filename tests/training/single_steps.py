@@ -74,7 +74,7 @@ HEADS = {
     ),
     "multilabel": (
         heads.MultiLabel(LABELS, dropout_rate=0.0),
-        lambda: _examples(np.arange(18, dtype="int32").reshape(6, 3) % 2),
+        lambda: _examples(np.arange(18, dtype="float32").reshape(6, 3) % 2),
     ),
     "regression": (
         heads.Regression(dropout_rate=0.0),

@@ -34,8 +34,8 @@ def write_adapter(
         folder: Path.
         config: Return value of `describe_adapter`.
         tensors: Dict from name to array.
-        overwrite: Whether to replace the adapter of another model, too.
-            Defaults to `False`.
+        overwrite: Whether to replace the adapter of another model or of a
+            finished run, too. Defaults to `False`.
 
     Returns:
         Size of the weights file in bytes.

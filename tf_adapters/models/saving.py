@@ -59,17 +59,18 @@ def save_adapter(
             prefix and prompt tuning, layer norms).
         with_head: Whether to save the head, too. Defaults to `True`.
         overwrite: Whether to replace an adapter with another encoder, method or
-            head. Defaults to `False`.
+            head, or that of a finished run. Defaults to `False`.
 
     Returns:
         Size of the weights file in bytes, or `None` for other formats.
 
     Raises:
         AdapterError: If `folder` exists and is not an adapter of this library's
-            format, or belongs to another model and `overwrite` is not set; if a
-            weight is not finite; if the model is a fusion from a `.keras` file;
-            or if the format cannot represent the trained weights. The message
-            names the weight, or the setting that avoids the error.
+            format, or belongs to another model or a finished run and
+            `overwrite` is not set; if a weight is not finite; if the model is a
+            fusion from a `.keras` file; or if the format cannot represent the
+            trained weights. The message names the weight, or the setting that
+            avoids the error.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.LoRA(rank=4), head)

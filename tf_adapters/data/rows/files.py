@@ -91,8 +91,9 @@ def open_file(path: Any, text_field: str | None = None) -> Table:
         parsers[".txt"] = lambda: Table("", texts)
     if ending == ".txt" and not text_field:
         raise DataError(
-            f"{path} can only have one text per line, but a row here has "
-            f"several fields. Give a file with one of: {', '.join(parsers)}."
+            f"{path}: a .txt file has one text per line and no labels, and "
+            "more is needed here. Give a file whose name ends in one of: "
+            f"{', '.join(parsers)}."
         )
     if ending not in parsers:
         raise DataError(

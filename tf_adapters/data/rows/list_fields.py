@@ -131,7 +131,7 @@ def parse_classes(value: Any, labels: Sequence[str]) -> list[int] | None:
     Raises:
         UserError: If a class is unknown, or the value is not a list, or is a 0
             or 1 for each class. With two classes, `[0, 1]` is a list of ids,
-            but `[1, 0]` is an error.
+            but `[1, 0]` is an error unless they are called "0" and "1".
     """
     if value is None or value == "":
         return None

@@ -78,8 +78,10 @@ def test_the_adapter_of_another_model_is_not_replaced_unasked(
 
 
 def test_the_adapter_of_a_finished_run_is_not_replaced_unasked(folder):
-    (folder.parent / "result.json").write_text("{}")
     model = adapt(tiny.encoder(), methods.Pfeiffer(units=4), HEAD)
+    (folder.parent / "result.json").write_text("{}")
+    saving.save_adapter(model, folder)  # A program's own result.
+    (folder.parent / "config.yaml").write_text("{}")
     with pytest.raises(saving.AdapterError, match="of a finished run, .*True"):
         saving.save_adapter(model, folder)
     saving.save_adapter(model, folder, overwrite=True)

@@ -83,7 +83,9 @@ def _check_replaceable(
         )
     if overwrite:
         return
-    if folder.name == "adapter" and (folder.parent / "result.json").exists():
+    # A run has both files. A program of one's own may have one of them.
+    files = [folder.parent / name for name in ("config.yaml", "result.json")]
+    if folder.name == "adapter" and all(path.exists() for path in files):
         raise AdapterError(
             f"{folder} holds the adapter of a finished run, whose result.json "
             "and predictions belong to its weights. Give another folder, or "

@@ -59,7 +59,7 @@ def save_adapter(
             prefix and prompt tuning, layer norms).
         with_head: Whether to save the head, too. Defaults to `True`.
         overwrite: Whether to replace an adapter with another encoder, method or
-            head, or that of a finished run. Defaults to `False`.
+            head, or the adapter of a finished run. Defaults to `False`.
 
     Returns:
         Size of the weights file in bytes, or `None` for other formats.

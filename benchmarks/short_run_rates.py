@@ -34,6 +34,8 @@ FACTORS = (1, 1 / 3, 3)
 LEAST_STEPS = 150
 # Tokens; few, as there are many runs.
 MAX_LENGTH = 32
+# These identify a run.
+_KEYS = ("data", "encoder", "method", "rate", "seed")
 
 
 def read_rows(path, count):
@@ -45,13 +47,15 @@ def read_rows(path, count):
     return texts, [str(row["label"]) for row in rows]
 
 
-def score(folder, train_size, dev_size, batch_size, method, rate, seed):
+def score(
+    folder, train_size, dev_size, batch_size, encoder, method, rate, seed
+):
     """Returns the metrics of one run on the validation rows."""
     texts, labels = read_rows(folder / "train.jsonl", train_size)
     dev = read_rows(folder / "dev.jsonl", dev_size)
     names = sorted({*labels, *dev[1]})
     model = tf_adapters.TextModel.from_preset(
-        "minilm",
+        encoder,
         method=method,
         labels=names,
         max_length=MAX_LENGTH,
@@ -76,6 +80,7 @@ def main():
     )
     parser.add_argument("--data_dir", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--encoder", default="minilm")
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
@@ -83,7 +88,7 @@ def main():
     if arguments.output.exists():
         for line in arguments.output.read_text().splitlines():
             row = json.loads(line)
-            finished.add((row["data"], row["method"], row["rate"], row["seed"]))
+            finished.add(tuple(row[key] for key in _KEYS))
     grid = [
         (method, factor, one)
         for one in SETS
@@ -92,13 +97,16 @@ def main():
     ]
     for method, factor, (name, *sizes) in grid:
         rate = float(f"{defaults.learning_rate_for(method) * factor:.0e}")
-        if (name, method, rate, arguments.seed) in finished:
+        row = {"data": name, "rows": sizes[0], "method": method, "rate": rate}
+        row |= {"encoder": arguments.encoder, "seed": arguments.seed}
+        if tuple(row[key] for key in _KEYS) in finished:
             continue
         folder = arguments.data_dir / name
-        metrics = score(folder, *sizes, method, rate, arguments.seed)
+        metrics = score(
+            folder, *sizes, arguments.encoder, method, rate, arguments.seed
+        )
         keras.backend.clear_session()
-        row = {"data": name, "rows": sizes[0], "method": method, "rate": rate}
-        row |= {"seed": arguments.seed, "metrics": metrics}
+        row["metrics"] = metrics
         with arguments.output.open("a") as file:
             file.write(json.dumps(row) + "\n")
 

@@ -24,7 +24,7 @@ Left for a person:
 1. Read the changelog of {version}, and the pages that it names.
 2. Run `make test-all` on the machine that stands for the numbers.
 3. git tag v{version} && git push origin v{version}
-4. python -m twine upload {folder}/*.whl {folder}/*.tar.gz
+4. cd {folder} && python -m twine upload {names}
 5. Attach {folder}/*.cdx.json and these hashes to the release's notes:
 {hashes}"""
 
@@ -40,8 +40,7 @@ def make(folder: Path, pythons: list[str]) -> list[str]:
         A sentence for each problem. A list of what a person must do is printed
         if there is none.
     """
-    for old in (*folder.glob("*.whl"), *folder.glob("*.tar.gz")):
-        old.unlink()
+    _remove_old(folder)
     hashes = wheel.build_twice(folder)
     version = checks.version_of_package()
     bill.write_bill(folder / f"tf_adapters-{version}.cdx.json")
@@ -49,15 +48,27 @@ def make(folder: Path, pythons: list[str]) -> list[str]:
     found = checks.problems()
     found += _failures("twine", sys.executable, "-m", "twine", "check", *files)
     found += _failures("mkdocs", sys.executable, "-m", "mkdocs", "build", "-q")
-    (built,) = folder.glob("*.whl")
+    (built,) = folder.glob("tf_adapters-*.whl")
     found += _systems(built)
     for python in pythons:
         found += _trial(built, python)
     if not found:
         lines = [f"   sha256:{value}  {name}" for name, value in hashes.items()]
         text = "\n".join(lines)
-        print(_TO_DO.format(version=version, folder=folder, hashes=text))
+        names = " ".join(hashes)
+        print(
+            _TO_DO.format(
+                version=version, folder=folder, names=names, hashes=text
+            )
+        )
     return found
+
+
+def _remove_old(folder: Path) -> None:
+    """Removes earlier builds, but no files of other packages."""
+    for pattern in ("tf_adapters-*.whl", "tf_adapters-*.tar.gz"):
+        for old in folder.glob(pattern):
+            old.unlink()
 
 
 def _failures(name: str, *command: str) -> list[str]:

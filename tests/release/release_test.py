@@ -74,6 +74,15 @@ def test_an_interpreter_is_found_only_if_it_runs(tmp_path, monkeypatch):
     assert found == (str(launcher) if version == "3.11" else None)
 
 
+def test_only_our_own_earlier_builds_are_removed(tmp_path):
+    old = ("tf_adapters-1.0-py3-none-any.whl", "tf_adapters-1.0.tar.gz")
+    for name in (*old, "other-1.0-py3-none-any.whl", "other.tar.gz"):
+        (tmp_path / name).touch()
+    make._remove_old(tmp_path)
+    left = {file.name for file in tmp_path.iterdir()}
+    assert left == {"other-1.0-py3-none-any.whl", "other.tar.gz"}
+
+
 def test_a_failed_step_is_said_with_its_output():
     program = "import sys; print('why'); sys.exit(3)"
     (sentence,) = make._failures("a step", sys.executable, "-c", program)

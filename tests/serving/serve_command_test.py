@@ -8,6 +8,7 @@ import pytest
 
 from tf_adapters.cli import serve
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.serving import sources
 
 
 @pytest.fixture
@@ -51,6 +52,14 @@ def test_paths_are_absolute_and_names_stay(run, tmp_path):
     assert settings.encoder == "minilm"
     assert run(encoder="mine").encoder == str(tmp_path / "mine")
     assert run(encoder="bert_tiny_en_uncased").encoder == "bert_tiny_en_uncased"
+
+
+def test_the_first_line_counts_the_adapters(run, monkeypatch, capsys):
+    for number, words in enumerate(("0 adapters", "1 adapter", "2 adapters")):
+        found = {f"a{place}": place for place in range(number)}
+        monkeypatch.setattr(sources, "find_adapters", lambda _, f=found: f)
+        run()
+        assert f"Serving {words} on minilm:" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

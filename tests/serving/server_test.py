@@ -58,7 +58,8 @@ def test_errors_have_their_status(server):
     assert server.predict("nobody", ["a film"])[0] == 404
     assert server.predict("films", ["a film"] * 5)[0] == 413
     assert server.predict("films", [1])[0] == 400
-    assert server.ask("/v3")[0] == 404
+    status, content = server.ask("/v3")
+    assert status == 404 and "/v2/repository/index" in content["error"]
     connection = http.client.HTTPConnection("127.0.0.1", server.port)
     connection.request("POST", "/v2/repository/index")
     assert connection.getresponse().status == 401

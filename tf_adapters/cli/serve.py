@@ -60,7 +60,8 @@ def run_serve(
         encoder = settings.encoder
         if settings.quantize:
             encoder += f" in {settings.quantize}"
-        print(f"Serving {len(found)} adapters on {encoder}: {address}")
+        adapters = "1 adapter" if len(found) == 1 else f"{len(found)} adapters"
+        print(f"Serving {adapters} on {encoder}: {address}")
         sys.stdout.flush()
         server.wait_for_end()
 

@@ -157,5 +157,9 @@ def _refusal(error: RequestError) -> JSONResponse:
 
 async def _no_route(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 404)
-    message = f"{request.method} {request.url.path[:200]} is not offered."
+    message = (
+        f"{request.method} {request.url.path[:200]} is not offered. `POST "
+        "/v1/models/NAME:predict` answers texts, and `POST "
+        "/v2/repository/index` lists the adapters."
+    )
     return JSONResponse({"error": message}, status)

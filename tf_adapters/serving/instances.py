@@ -63,10 +63,13 @@ def read_instances(body: bytes) -> list[Any]:
     content = parse_object(body)
     instances = content.get("instances")
     if not isinstance(instances, list):
+        received = f"the keys {[str(key)[:40] for key in list(content)[:5]]}"
+        if "instances" in content:
+            received = f"`instances` of type {type(instances).__name__}"
         raise RequestError(
             400,
-            f"Expected a list of instances, as in {_EXAMPLE}. Received the "
-            f"keys: {[str(key)[:40] for key in list(content)[:5]]}",
+            f"Expected a list of instances, as in {_EXAMPLE}. Received: "
+            f"{received}",
         )
     for place, instance in enumerate(instances):
         check_instance(place, instance)

@@ -15,6 +15,7 @@ from tf_adapters.models.adapter_model import adapt
 from tf_adapters.models.bank_core import BankCore
 from tf_adapters.models.bank_entries import BankEntries
 from tf_adapters.models.bank_model import load_bank
+from tf_adapters.models.bank_rows import BankRows
 from tf_adapters.models.saving import AdapterError
 
 pytestmark = pytest.mark.integration
@@ -121,6 +122,27 @@ def test_more_rows_and_new_kinds_are_the_only_new_graphs(encoder, features):
         found = used.split(bank.predict(inputs, verbose=0))
     np.testing.assert_allclose(found[0], tags(features)[0], atol=1e-5)
     np.testing.assert_allclose(found[1], models[3](features)[1], atol=1e-5)
+
+
+def test_spare_rows_are_for_adapters_that_come(encoder):
+    models = [_model(encoder, f"m{i}", methods.IA3()) for i in range(5)]
+    bank = load_bank(models[:2], encoder, capacity=9)
+    bank.reserve_spare(2)
+    generations = []
+    for model in models[2:]:
+        bank.add(model)
+        generations.append(bank.generation)
+    assert generations == [1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "expected"), [(4, 100, 51), (4, 7, 48), (4, 2, 45)]
+)
+def test_there_is_a_spare_row_for_every_four(least, most, expected):
+    rows = BankRows({"place": 60})
+    for _ in range(40):  # Row 0 is used, too.
+        rows.take(["place"])
+    assert rows.with_spare(least, most) == {"place": expected}
 
 
 def test_an_adapter_takes_its_bytes_padded(encoder):

@@ -13,6 +13,7 @@ from tf_adapters import heads
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import hub
 from tf_adapters.interop.hub import HubError
+from tf_adapters.serving import engine
 from tf_adapters.serving.adapter_bank import AdapterBank
 from tf_adapters.serving.failures import loading_failed
 from tf_adapters.serving.reading import reading_of
@@ -52,6 +53,19 @@ def test_an_adapter_that_was_removed_is_read_again(folder, tmp_path):
     assert bank.load("changed", str(changed))["labels"] == ["good", "bad"]
     assert bank.reading("changed").head.labels == ("good", "bad")
     assert bank.reading("changed").max_length == 9
+
+
+def test_there_is_room_for_more_than_the_first_adapters(folder, monkeypatch):
+    monkeypatch.setattr(engine, "_SPARE", 2)
+    server = served.make_engine()
+    places = {f"films{i}": str(folder / "films") for i in range(4)}
+    server.load_first(places)
+    server.prepare()
+    made = server.adapters.bank.generation
+    for name in ("fifth", "sixth"):
+        server.load(name, str(folder / "films"))
+    # So requests still use the graph that `prepare` made.
+    assert server.adapters.bank.generation == made
 
 
 def test_a_load_that_fails_removes_nobody(folder, tmp_path):

@@ -45,6 +45,20 @@ class BankRows:
             if not self._free.get(place)
         }
 
+    def with_spare(self, least: int, most: int) -> dict[Place, int]:
+        """Returns a dict from each place to a number of rows with some to spare.
+
+        Args:
+            least: Integer. Minimum number of spare rows.
+            most: Integer. Maximum number of spare rows, unless `least` is
+                larger. Up to it, there is one for every four used rows.
+        """
+        found = {}
+        for place, number in self.num_rows.items():
+            used = number - len(self._free[place])
+            found[place] = used + max(least, min(used // 4, most))
+        return found
+
     def grow(self, num_rows: dict[Place, int]) -> None:
         """Adds free rows so that each place has the number in `num_rows`."""
         for place, number in num_rows.items():

@@ -179,6 +179,19 @@ class BankStorage(EncoderModel):
             # adapter that is replaced while it is in use.
             self._grow(dict.fromkeys(self._rows.num_rows, 2 + num_adapters))
 
+    def reserve_spare(self, least: int) -> None:
+        """Makes room for some more adapters of each kind that the bank has.
+
+        There is room for a quarter more, unless the bank cannot hold as many.
+
+        Args:
+            least: Minimum number of further adapters for which each of the
+                bank's variables has rows afterwards.
+        """
+        with self._writing:
+            most = self.capacity - len(self.names)
+            self._grow(self._rows.with_spare(least, most))
+
     def num_bytes(self, name: str | None = None) -> int:
         """Returns the bytes of an adapter's rows, or by default of all rows."""
         if name is None:

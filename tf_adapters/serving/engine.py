@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from tf_adapters.data.examples import Examples
     from tf_adapters.encoders.encoder import Encoder
 
-# Number of adapters of each kind for which there is room in the bank's
-# variables from the start. With more, the variables are doubled.
+# Least number of further adapters of each kind for which there is room in the
+# bank's variables from the start. With more, the variables are doubled.
 _SPARE = 16
 _LATE = Reply(status=504, message="The request took too long.")
 
@@ -69,7 +69,7 @@ class Engine:
         request after an adapter was added.
         """
         if not self.adapters.is_empty:
-            self.adapters.bank.reserve(_SPARE)
+            self.adapters.bank.reserve_spare(_SPARE)
             names = self.adapters.bank.feature_shapes()
             one = dict.fromkeys(names, np.ones((1, 1), "int32"))
             absent = np.array([-1], "int32")  # No adapter has this id.

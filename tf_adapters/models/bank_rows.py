@@ -46,7 +46,7 @@ class BankRows:
         }
 
     def with_spare(self, least: int, most: int) -> dict[Place, int]:
-        """Returns a dict from each place to a number of rows with some to spare.
+        """Returns a dict from each place to a number of rows, some spare.
 
         Args:
             least: Integer. Minimum number of spare rows.

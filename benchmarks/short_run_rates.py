@@ -3,9 +3,8 @@
     python benchmarks/short_run_rates.py --data_dir=<folder> --output=<file>
 
 Trains `TextModel` for at least 150 steps on 100 text messages, 1,000 tweets and
-5,000 sentences, with the rates in `tf_adapters/text/defaults.py`, a third and
-three times of them. docs/log.md has the results. Runs that the output file has
-are skipped.
+5,000 sentences, with multiples of the rates in `tf_adapters/text/defaults.py`.
+docs/log.md has the results. Runs that the output file has are skipped.
 """
 
 import argparse
@@ -29,8 +28,8 @@ METHODS = (
     *("pfeiffer", "lora", "full", "adapter_bias", "bitfit", "head_only"),
     *("houlsby", "ia3", "prefix_tuning", "layer_norm", "parallel"),
     *("compacter", "mam", "top_layers", "prompt_tuning", "scaled_parallel"),
+    *("unipelt", "projected_attention", "diff_pruning"),
 )
-FACTORS = (1, 1 / 3, 3)
 LEAST_STEPS = 150
 # Tokens; few, as there are many runs.
 MAX_LENGTH = 32
@@ -82,6 +81,8 @@ def main():
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--encoder", default="minilm")
     parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--sets", default=",".join(name for name, *_ in SETS))
+    parser.add_argument("--factors", default="1,0.333,3")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     finished = set()
@@ -90,13 +91,15 @@ def main():
             row = json.loads(line)
             finished.add(tuple(row[key] for key in _KEYS))
     grid = [
-        (method, factor, one)
+        (method, float(factor), one)
         for one in SETS
+        if one[0] in arguments.sets.split(",")
         for method in arguments.methods.split(",")
-        for factor in FACTORS
+        for factor in arguments.factors.split(",")
     ]
     for method, factor, (name, *sizes) in grid:
-        rate = float(f"{defaults.learning_rate_for(method) * factor:.0e}")
+        usual = defaults.learning_rate_for({"name": method})
+        rate = float(f"{usual * factor:.0e}")
         row = {"data": name, "rows": sizes[0], "method": method, "rate": rate}
         row |= {"encoder": arguments.encoder, "seed": arguments.seed}
         if tuple(row[key] for key in _KEYS) in finished:

@@ -18,8 +18,11 @@ from tests.text.models import text_model as _model
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
+from tf_adapters.config import presets
+from tf_adapters.config import resolve
 from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.encoders.load import load_encoder
+from tf_adapters.text import defaults
 from tf_adapters.text import loading
 from tf_adapters.text import parts
 from tf_adapters.text import training
@@ -547,10 +550,51 @@ def test_mistakes_end_in_sentences(model, use, message, tmp_path, monkeypatch):
 
 
 def test_the_papers_rate_is_that_of_the_preset():
-    model = TextModel.from_preset(
-        FOLDER, labels=LABELS, method="houlsby", learning_rate="paper"
-    )
-    assert float(model.optimizer.learning_rate) == pytest.approx(3e-4)
+    model = _model("houlsby", learning_rate="paper")
+    assert _rate(model) == pytest.approx(3e-4)
+    # A preset of the same method, with another rate.
+    model.add_adapter("other", "houlsby_han2021", labels=LABELS)
+    assert _rate(model) == pytest.approx(1e-4)
+    model.set_active("default")
+    model.compile()
+    assert _rate(model) == pytest.approx(3e-4)
+
+
+def _rate(model):
+    return float(model.optimizer.learning_rate)
+
+
+# A fusion needs trained adapters, and `no_bert` has no encoder. A run of
+# `multitask` has tasks.
+_OTHERS = {"fusion", "fusion_multitask", "multitask", "no_bert"}
+
+
+@pytest.mark.parametrize("name", sorted({*presets.preset_names()} - _OTHERS))
+def test_a_preset_is_the_same_method_as_in_a_run(name):
+    run = resolve.resolve_config({"data": {"file": "a.csv"}, "method": name})
+    method = parts.as_method(name)
+    assert method == run.method
+    # The model of a loaded adapter does not know the preset's name.
+    assert defaults.learning_rate_for(
+        {"name": name}
+    ) == defaults.learning_rate_for(methods.to_config(method))
+
+
+def test_a_union_has_the_lowest_rate_of_its_parts():
+    rates = {
+        name: defaults.learning_rate_for({"name": name})
+        for name in ("mam", "parallel", "prefix_tuning", "unipelt")
+    }
+    assert rates["mam"] == rates["parallel"] < rates["prefix_tuning"]
+    assert rates["unipelt"] == rates["prefix_tuning"]
+
+
+def test_a_reloaded_model_keeps_the_rate_of_its_preset(tmp_path):
+    model = _model("parallel", learning_rate="paper")
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    loaded.compile()
+    assert _rate(loaded) == pytest.approx(1e-4)
 
 
 def test_a_sentence_piece_encoder_answers():

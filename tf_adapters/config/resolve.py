@@ -101,6 +101,15 @@ def build_method(config: Config) -> Config:
     return dataclasses.replace(config, method=method)
 
 
+def method_of_preset(name: str) -> Any:
+    """Creates the `Method` of a preset, including its nested methods.
+
+    Raises:
+        ConfigError: If no preset has this name.
+    """
+    return _build_within(name, "method.")
+
+
 def _build(options: Any, prefix: str) -> Any:
     # Imported here, because it imports Keras.
     from tf_adapters import methods

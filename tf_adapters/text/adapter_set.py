@@ -49,6 +49,8 @@ class AdapterSet:
         active: Name of the active adapter.
         text_fields: Dict from the name of an adapter to the names of the texts
             that it reads, or to `None` if it read none yet.
+        presets: Dict from the name of an adapter to the name of its method's
+            preset. Without adapters whose method was not given by name.
     """
 
     def __init__(self, model: AdapterModel) -> None:
@@ -56,6 +58,7 @@ class AdapterSet:
         self.models = {model.name: model}
         self.active = model.name
         self.text_fields: dict[str, tuple[str, ...] | None] = {}
+        self.presets: dict[str, str] = {}
         self._nobody = User("encoder", trains_encoder=False)
 
     @property
@@ -100,6 +103,7 @@ class AdapterSet:
             self.activate(before)
             self.models.pop(name, None)
             self.text_fields.pop(name, None)
+            self.presets.pop(name, None)
             raise
 
     def activate(self, name: str) -> None:

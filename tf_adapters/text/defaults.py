@@ -8,22 +8,26 @@ from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import UserError
 from tf_adapters.config import presets
 
-# These rates suit hundreds to a few thousand texts and few epochs. They were
-# measured for nine methods on three data sets (docs/log.md, "Learning rates of
-# short runs"); each other method has the rate of a similar method. The papers'
-# rates suit many more steps.
+# These rates suit hundreds to a few thousand texts and few epochs, on a small
+# encoder and on one of base size. docs/log.md ("Learning rates of short runs")
+# has the measurements. The papers' rates suit many more steps.
 _RATES = {
     "full": 5e-5,
+    "multitask": 5e-5,
     "top_layers": 1e-4,
-    "mixout": 5e-5,
+    "houlsby": 3e-4,
+    "fusion": 3e-4,
+    "diff_pruning": 3e-3,
     "layer_norm": 3e-3,
-    "bitfit": 3e-3,
     "head_only": 1e-2,
     "adapter_bias": 3e-3,
     "ia3": 1e-2,
     "prompt_tuning": 3e-2,
 }
 _USUAL_RATE = 1e-3
+# Of bottlenecks whose output is multiplied by a constant, as in `parallel` and
+# `mam`: at 1e-3 they learn nothing on an encoder of base size.
+_SCALED_RATE = 1e-4
 # The default method of text models and of runs on tables. It trains 0.5 % of
 # the weights, and its adapters can be fused and served together.
 METHOD = "pfeiffer"
@@ -32,22 +36,27 @@ _LEAST_STEPS = 200
 
 
 def learning_rate_for(
-    method: str, learning_rate: float | str | None = None
+    method: dict[str, Any],
+    learning_rate: float | str | None = None,
+    preset: str | None = None,
 ) -> float:
     """Returns the learning rate of AdamW for a method.
 
     Args:
-        method: Name of a method.
+        method: Dict with the `name` of a preset, and settings that override
+            the preset's settings; or the method's `to_config`.
         learning_rate: A positive number, `"paper"` for the rate of the method's
             preset, or `None` (default) for a rate that suits short runs.
+        preset: Name of the preset with the paper's rate. Default: the method's
+            name.
 
     Raises:
         UserError: If the rate is anything else, or the preset has no rate.
     """
     if learning_rate is None:
-        return _RATES.get(method, _USUAL_RATE)
+        return _short_run_rate(method)
     if learning_rate == "paper":
-        return _rate_of_preset(method)
+        return _rate_of_preset(preset or method["name"])
     # NumPy's numbers are real numbers, too.
     is_number = isinstance(learning_rate, numbers.Real)
     rate = float(learning_rate) if is_number else math.nan
@@ -57,6 +66,16 @@ def learning_rate_for(
             f'number, or "paper". Received: {learning_rate!r}'
         )
     return rate
+
+
+def _short_run_rate(method: dict[str, Any]) -> float:
+    """Returns the lowest rate that a method or one of its parts needs."""
+    settings = presets.complete(method)
+    rate = _RATES.get(settings["name"], _USUAL_RATE)
+    if settings.get("scaling", 1.0) > 1:
+        rate = _SCALED_RATE
+    parts = map(_short_run_rate, settings.get("parts") or ())
+    return min([rate, *parts])
 
 
 def _rate_of_preset(method: str) -> float:
@@ -85,7 +104,7 @@ def with_short_run(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if not layers[-1].get("data", {}).get("file"):
         return layers
     method = presets.preset_name(layers, METHOD)
-    train = {"learning_rate": learning_rate_for(method)}
+    train = {"learning_rate": learning_rate_for({"name": method})}
     named = set().union(*map(dataclass_config.flatten, layers))
     if not named & {"train.epochs", "train.max_steps"}:
         train["min_steps"] = _LEAST_STEPS

@@ -74,6 +74,7 @@ def config_of_text_model(text_model: TextModel) -> dict[str, Any]:
         "seed": text_model.seed,
         "learning_rate": text_model.learning_rate,
         "text_fields": _plain(adapters.text_fields),
+        "presets": adapters.presets,
         "preprocessor": layer and keras.saving.serialize_keras_object(layer),
     }
 
@@ -99,9 +100,12 @@ def text_model_from(cls: type[TextModel], config: dict[str, Any]) -> TextModel:
     model = cls.of_adapter(
         first(),
         preprocessor=layer and keras.saving.deserialize_keras_object(layer),
-        learning_rate=config["learning_rate"],
         seed=config["seed"],
     )
+    model.learning_rate = config["learning_rate"]
+    # Earlier files do not name presets.
+    model.adapters.presets.update(config.get("presets", {}))
+    model.compile()
     for parts, make in zip(config["adapters"][1:], others, strict=True):
         with model.adapters.added(parts["name"], make):
             model.compile()

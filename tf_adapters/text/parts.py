@@ -16,6 +16,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.config import presets
+from tf_adapters.config import resolve
 from tf_adapters.heads.windows import check_pools_windows
 from tf_adapters.interop import stored_adapter
 from tf_adapters.models import model_checks
@@ -37,7 +38,7 @@ def as_method(method: methods.Method | str) -> methods.Method:
     A `Method` is returned unchanged.
     """
     if isinstance(method, str):
-        method = methods.from_config(presets.complete({"name": method}))
+        return as_method(resolve.method_of_preset(method))
     if isinstance(method, methods.Fusion):
         raise UserError(
             "A fusion needs trained adapters. Make its model with "

@@ -26,6 +26,7 @@ from tf_adapters.text.stored_model import StoredModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from collections.abc import Mapping
     from collections.abc import Sequence
     import os
     from typing import Literal
@@ -117,7 +118,8 @@ class TextModel(StoredModel):
                 name=adapter_name,
             )
         self._set_up(
-            model, tokenizer, max_length, learning_rate, preprocessor, seed
+            *(model, tokenizer, max_length, learning_rate, preprocessor, seed),
+            presets={adapter_name: method} if isinstance(method, str) else {},
         )
 
     @classmethod
@@ -158,6 +160,7 @@ class TextModel(StoredModel):
         learning_rate: float | Literal["paper"] | None,
         preprocessor: Packer | PackerLayer | Literal["auto"] | None,
         seed: int | None,
+        presets: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(autocast=False, dtype="float32")
         self.encoder_info = model.encoder_info
@@ -168,6 +171,7 @@ class TextModel(StoredModel):
             tokenizer, model, preprocessor, max_length
         )
         self.adapters = AdapterSet(model)
+        self.adapters.presets.update(presets or {})
         self.run_folder: Path | None = None
         self.compile()
         self.built = True
@@ -243,8 +247,11 @@ class TextModel(StoredModel):
         """
         model = self.adapter_model
         if optimizer is None:
-            name = methods.name_of(model.method)
-            rate = defaults.learning_rate_for(name, self.learning_rate)
+            rate = defaults.learning_rate_for(
+                methods.to_config(model.method),
+                self.learning_rate,
+                self.adapters.presets.get(self.active),
+            )
             optimizer = keras.optimizers.AdamW(rate, global_clipnorm=1.0)
         if metrics is None and loss is None:
             metrics = losses.training_metrics(model.head)
@@ -284,6 +291,8 @@ class TextModel(StoredModel):
                 *(self.seed, self.use_encoder_dropout),
             ),
         ):
+            if isinstance(adapter, str) and isinstance(source, methods.Method):
+                self.adapters.presets[name] = adapter
             if not isinstance(source, methods.Method):
                 self.text_fields = fields_of(source)
                 packer_layer.warn_of_length(name, source, self.preprocessor)

@@ -72,10 +72,13 @@ def _short_run_rate(method: dict[str, Any]) -> float:
     """Returns the lowest rate that a method or one of its parts needs."""
     settings = presets.complete(method)
     rate = _RATES.get(settings["name"], _USUAL_RATE)
-    if settings.get("scaling", 1.0) > 1:
+    if (
+        settings["name"] == "bottleneck_forms"
+        and settings.get("scaling", 1) > 1
+    ):
         rate = _SCALED_RATE
-    parts = map(_short_run_rate, settings.get("parts") or ())
-    return min([rate, *parts])
+    parts = settings.get("parts") if settings["name"] == "union" else None
+    return min([rate, *map(_short_run_rate, parts or ())])
 
 
 def _rate_of_preset(method: str) -> float:

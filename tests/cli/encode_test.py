@@ -76,15 +76,19 @@ def test_columns_and_pipes_are_encoded(folder, tmp_path, monkeypatch):
     flags = ("--input=-", f"--output={output}")
     assert subcommands.run("encode", run, *flags) == 0
     np.testing.assert_allclose(np.load(output), pairs[:4, 0], atol=1e-5)
+    rows = [{"a": a, "b": TEXTS[(i * i) % 4]} for i, a in enumerate(TEXTS)]
+    stream.buffer = io.BytesIO("\n".join(map(json.dumps, rows)).encode())
+    assert subcommands.run("encode", run, *flags) == 0
+    np.testing.assert_allclose(np.load(output), pairs[:4], atol=1e-5)
 
 
 def test_a_column_of_texts_is_not_a_field_of_lists():
     task = tasks.get("ud_pos")
     options = types.SimpleNamespace(input="rows.jsonl", column=None)
-    assert encode._task(task, options) == task
+    assert encode._task(task, options, has_lines=False) == task
     options.column = "body"
     with pytest.raises(ConfigError, match="`tokens`, which holds lists"):
-        encode._task(task, options)
+        encode._task(task, options, has_lines=False)
 
 
 def test_rows_without_one_vector_each_are_refused(tmp_path, capsys):

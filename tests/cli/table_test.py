@@ -85,18 +85,41 @@ def test_a_short_run_has_200_steps_and_a_rate_of_its_own(folder):
 @pytest.mark.parametrize(
     ("layer", "expected"),
     [
-        ({"data": {"file": "x.csv"}}, (1e-3, 200)),
-        ({"data": {"file": "x.csv"}, "train": {"epochs": 2}}, (1e-3, None)),
-        ({"data": {"file": "x.csv"}, "train": {"learning_rate": 0.5}}, (0.5,)),
-        ({"task": "sst2"}, (3e-4, None)),
+        ({"data": {"file": "x.csv"}}, (1e-3, 200, True)),
+        (
+            {"data": {"file": "x.csv"}, "train": {"epochs": 2}},
+            (1e-3, None, True),
+        ),
+        (
+            {"data": {"file": "x.csv"}, "train": {"learning_rate": 0.5}},
+            (0.5, 200, True),
+        ),
+        (
+            {"data": {"file": "x.csv"}, "train": {"evaluate_loss": False}},
+            (1e-3, 200, False),
+        ),
+        (
+            {"data": {"file": "x.csv"}, "method": "no_bert"},
+            (3e-4, None, False),
+        ),
+        (
+            {
+                "data": {"file": "x.csv"},
+                "method": {
+                    "name": "union",
+                    "parts": ["lora", "parallel"],
+                },
+            },
+            (1e-4, 200, True),
+        ),
+        ({"task": "sst2"}, (3e-4, None, False)),
     ],
-    ids=["data", "epochs", "rate", "task"],
+    ids=["data", "epochs", "rate", "loss", "no_bert", "parts", "task"],
 )
 def test_a_named_setting_wins_over_a_short_runs(layer, expected):
-    config = resolve.combine(*defaults.with_short_run([layer]))
-    train = config.train
-    found = (train.learning_rate, train.min_steps)
-    assert found[: len(expected)] == expected
+    train = resolve.combine(*defaults.with_short_run([layer])).train
+    found = (train.learning_rate, train.min_steps, train.evaluate_loss)
+    assert found == expected
 
 
 @pytest.mark.parametrize(
@@ -212,7 +235,8 @@ def test_numbers_are_predicted_where_that_is_asked(tmp_path, capsys):
     flags = ("--head=regression", "--method=head_only", "--epochs=1")
     assert _train(tmp_path, *flags) == 0
     assert "labels from 0 to 2.9, mean 1.45" in capsys.readouterr().out
-    assert set(_result(tmp_path)["validation"]) == {"spearman", "pearson"}
+    metrics = {"spearman", "pearson", "loss"}
+    assert set(_result(tmp_path)["validation"]) == metrics
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import tf_adapters
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
 from tf_adapters.export import check_texts
+from tf_adapters.export import many_tasks
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +51,33 @@ def parts():
 def test_arguments_that_are_other_things(parts, arguments, message):
     with pytest.raises(UserError, match=message):
         tf_adapters.export_model(*arguments(*parts))
+
+
+def test_another_models_training_is_not_exported(parts, tmp_path):
+    model, _, packer = parts
+    other = tf_adapters.adapt(model.encoder_info, methods.BitFit(), model.head)
+    bank = tf_adapters.load_bank([model], model.encoder_info)
+    other.hold_encoder()
+    other.trained_variables().popitem()[1].assign_add([0.5])
+    for export in (
+        lambda: tf_adapters.export_model(model, packer, tmp_path / "x"),
+        lambda: tf_adapters.export_onnx(model, packer, tmp_path / "x"),
+        lambda: many_tasks.export_bank(bank, packer, [], tmp_path / "x"),
+    ):
+        with pytest.raises(UserError, match="no longer has the weights"):
+            export()
+    model.encoder_info.restore()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_is_made_of_a_model_in_float32(parts, tmp_path):
+    _, _, packer = parts
+    encoder = tiny.encoder(num_blocks=1, dtype="mixed_bfloat16")
+    head = tf_adapters.heads.Classification(("no", "yes"))
+    model = tf_adapters.adapt(encoder, methods.IA3(), head)
+    for export in (tf_adapters.export_onnx, tf_adapters.export_litert):
+        with pytest.raises(UserError, match="computes in bfloat16.*float32"):
+            export(model, packer, tmp_path / "x")
 
 
 @pytest.mark.parametrize(

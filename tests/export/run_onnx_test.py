@@ -11,7 +11,9 @@ from tests.export import conftest
 from tests.export import head_models
 import tf_adapters
 from tf_adapters import heads
+from tf_adapters.data.rows import list_fields
 from tf_adapters.export import onnx_model
+from tf_adapters.serving import reading
 
 pytestmark = pytest.mark.integration
 
@@ -131,6 +133,14 @@ def test_a_wrong_number_of_texts(head, fields, texts, shown):
     check = runpy.run_path(program)["check_count"]
     with pytest.raises(SystemExit, match=shown):
         check(texts, fields, {"name": head})
+
+
+def test_a_text_has_the_words_of_training():
+    program = onnx_model.__file__.replace("onnx_model", "run_onnx")
+    words_of = runpy.run_path(program)["words_of"]
+    text = " 10\u00a0000\u3000 euros\t\n"
+    assert words_of(text) == list_fields.words(text) == reading._words(text)
+    assert words_of(text) == ["10\u00a0000\u3000", "euros"]
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,16 @@ def test_members_have_the_fusions_data_and_their_own_method():
         assert not run.config.members.tasks
 
 
+def test_targets_on_tables_share_members():
+    data = {"file": "x.csv", "text": ["review"], "label": "stars"}
+    table = {"task": "x", "data": {**data, "head": "regression"}}
+    named, of_table = (
+        member_plan.plan_members(_config(**layer)) for layer in ({}, table)
+    )
+    assert named == of_table
+    assert member_plan.digest(named) == member_plan.digest(of_table)
+
+
 def test_the_preset_trains_members_as_the_paper_does():
     config = resolve.resolve_config({"task": "mrpc", "method": "fusion"})
     run = member_plan.plan_members(config)[0]

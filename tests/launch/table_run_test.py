@@ -102,6 +102,11 @@ def test_the_run_folder_is_whole_without_the_table(trained):
     assert rows[0] == {"review": "a film, Geschäft 0", "topic": "Geschäft"}
     assert len(rows) == 24
     assert subcommands.run("eval", model.run_folder) == 0
+    moved = model.run_folder.rename(folder / "moved")
+    try:
+        assert subcommands.run("eval", moved) == 0
+    finally:
+        moved.rename(model.run_folder)
 
 
 def test_the_same_call_loads_the_finished_run(trained, capsys):

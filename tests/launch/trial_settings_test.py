@@ -48,6 +48,7 @@ def test_method_size_and_rate_are_chosen():
         ("prefix_tuning", "prefix_length"),
         ("bitfit", None),
         ("fusion", None),
+        ("projected_attention", None),
     ],
 )
 def test_the_size_of_a_method(method, size):

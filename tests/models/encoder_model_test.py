@@ -114,6 +114,7 @@ def test_after_restore_the_model_that_trained_is_refused(encoder, tmp_path):
     encoder.restore()
     for use in (
         lambda: _logits(model),
+        lambda: model(tiny.batch(encoder)),
         lambda: _fit(model),
         lambda: saving.save_adapter(model, tmp_path / "adapter"),
     ):

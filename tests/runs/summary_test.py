@@ -63,15 +63,17 @@ def test_the_rows_of_a_table_are_said_if_all_are_used(limit, found):
 
 
 @pytest.mark.parametrize(
-    ("most", "found"),
+    ("most", "patience", "found"),
     [
-        (None, "6 steps: 3 epochs of 2 (change with"),
-        (6, "6 steps: 3 epochs of 2 (change with"),
-        (5, "5 steps; an epoch has 2 (change with"),
+        (None, None, "0.0003, 6 steps: 3 epochs of 2 (change with"),
+        (6, None, "0.0003, 6 steps: 3 epochs of 2 (change with"),
+        (5, None, "0.0003, 5 steps; an epoch has 2 (change with"),
+        (None, 1, "0.0003, at most 6 steps: 3 epochs of 2 (change with"),
     ],
 )
-def test_the_plan_has_no_epochs_if_steps_are_limited(most, found):
+def test_the_plan_of_a_run(most, patience, found):
     train = {"epochs": 3, "batch_size": 2, "max_steps": most}
+    train["early_stopping_patience"] = patience
     config = resolve.resolve_config(
         {"task": "toy", "method": "houlsby", "train": train}
     )

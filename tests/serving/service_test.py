@@ -117,6 +117,20 @@ def test_of_two_loads_the_last_that_began_wins():
     asyncio.run(run())
 
 
+def test_an_unload_wins_over_a_load_that_began_before():
+    async def run():
+        service = await _service()
+        loading = await _begun(service.load("a"))
+        await service.unload("a")
+        _end(service.engine.loads[0])
+        with pytest.raises(RequestError, match="unloaded during") as caught:
+            await loading
+        assert caught.value.status == 409 and not service.catalog.offers()
+        assert len(service.engine.forgotten) == 2  # The declared one, too.
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize(("status", "later"), [(409, 409), (503, 200)])
 def test_only_damaged_adapters_stay_refused(monkeypatch, status, later):
     monkeypatch.setattr(catalog, "RETRY_SECONDS", 0.05)

@@ -47,6 +47,19 @@ def test_an_adapter_that_cannot_be_added_leaves_the_active_one():
     model.predict(TEXTS, verbose=0)
 
 
+def test_only_the_active_adapter_is_unfolded():
+    model = text_model("lora")
+    lora = model.adapter_model
+    before = model.predict(TEXTS, verbose=0)
+    lora.fold()
+    model.add_adapter("other", "bitfit", labels=LABELS)
+    with pytest.raises(UserError, match=r'Call `set_active\("default"\)`'):
+        lora.unfold()
+    model.set_active("default")
+    lora.unfold()
+    np.testing.assert_array_equal(model.predict(TEXTS, verbose=0), before)
+
+
 def test_an_interrupted_addition_leaves_the_active_adapter(monkeypatch):
     model = text_model()
 

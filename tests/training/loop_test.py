@@ -99,10 +99,9 @@ class _Trainer:
 
     def judge(self, examples):
         self.now += VALIDATION
-        predictions = {"step": self.step}
-        if len(self.metrics) > 1:
-            return {"accuracy": self.metrics.pop(0)}, predictions
-        return {"accuracy": self.metrics[0]}, predictions
+        metric = self.metrics.pop(0) if self.metrics[1:] else self.metrics[0]
+        values = metric if isinstance(metric, dict) else {"accuracy": metric}
+        return values, {"step": self.step}
 
 
 class _RatedTrainer(_Trainer):
@@ -259,6 +258,28 @@ def test_early_stopping_keeps_the_best_weights(run):
     assert summary["best_step"] == 6 and summary["steps"] == 12
     assert summary["mean_metric"] == pytest.approx((0.5 + 0.7 + 0.7 + 0.6) / 4)
     assert run.saved == [3, 6] and fake.variables[0].value == 6
+
+
+@pytest.mark.parametrize(
+    ("losses", "kept", "steps"),
+    [
+        ((0.5, 0.4, 0.3, 0.2, 0.3), 15, 18),
+        ((0.5, 0.3, 0.3, 0.4, 0.2), 6, 12),
+    ],
+)
+def test_the_loss_decides_between_equal_metrics(run, losses, kept, steps):
+    """A lower metric with a lower loss does not count."""
+    metrics = [{"accuracy": 0.9, "loss": loss} for loss in losses]
+    metrics.insert(3, {"accuracy": 0.8, "loss": 0.1})
+    config = _config(epochs=6, early_stopping_patience=2)
+    summary = run(_Trainer(config, metrics))
+    assert (summary["best_step"], summary["steps"]) == (kept, steps)
+
+
+def test_a_run_stops_early_only_after_its_least_steps(run):
+    config = _config(min_steps=7, early_stopping_patience=1)
+    summary = run(_Trainer(config, metrics=[0.9, 0.5]))
+    assert (summary["best_step"], summary["steps"]) == (3, 7)
 
 
 def test_the_last_weights_are_kept_where_they_are_asked_for(run):

@@ -54,10 +54,15 @@ def encode_file(config: Config, model_dir: Path, options: Any) -> None:
         ConfigError: If the encoder needs several inputs for a row, for example
             for the windows of a long text with a question.
     """
-    task = _task(config_task.declared_task(config), options)
+    task = config_task.declared_task(config)
     if options.input == _STDIN:
-        rows = load.load_stream(task, sys.stdin.buffer, "standard input")
+        raw: Any = sys.stdin.buffer
+        stream = io.BufferedReader(raw)
+        is_json = stream.peek(1).startswith(b"{")
+        task = _task(task, options, has_lines=not is_json)
+        rows = load.load_stream(task, stream, "standard input")
     else:
+        task = _task(task, options, options.input.endswith(".txt"))
         rows = load.load_file(task, options.input)
     vectors = _vectors(config, model_dir, rows, task)
     content = io.BytesIO()
@@ -69,10 +74,15 @@ def encode_file(config: Config, model_dir: Path, options: Any) -> None:
     print(f"{shape} numbers in {output}", file=sys.stderr)
 
 
-def _task(task: Task, options: Any) -> Task:
+def _task(task: Task, options: Any, has_lines: bool) -> Task:
     """Returns a copy of the run's task with the text fields to encode.
 
     If the option `column` is given, it names the only text field.
+
+    Args:
+        task: The run's `Task`.
+        options: See `main.run_command`.
+        has_lines: Whether each line of the input is a text.
 
     Raises:
         ConfigError: If `column` is given, but a field of the task holds lists,
@@ -85,7 +95,6 @@ def _task(task: Task, options: Any) -> Task:
             f"`{task.list_field}`, which holds lists: --column names a column "
             "with texts. Leave it out, or encode with another run."
         )
-    has_lines = options.input == _STDIN or options.input.endswith(".txt")
     if column is None and has_lines and len(task.text_fields) > 1:
         column = "text"
     if column is None or task.list_field:

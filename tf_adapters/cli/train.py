@@ -256,7 +256,7 @@ COMMAND = Command(
     ),
     defaults={
         "method": f"{presets.DEFAULT}; with --data, {text_defaults.METHOD}",
-        "epochs": "the method's; with --data, enough for 200 steps",
+        "epochs": "the method's; with --data, more if that is under 200 steps",
         "learning_rate": "the method's; with --data, one for short runs",
         "text": "text",
         "validation": "a tenth of each class in --data, drawn with the seed",

@@ -11,7 +11,6 @@ from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import Flag
 from tf_adapters.cli.command import check_no_arguments
 from tf_adapters.common import dataclass_config
-from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import plugins
 
 _CHOSEN = ("method", "learning_rate")
@@ -25,8 +24,7 @@ def run_tune(
     See `Command.run` for the arguments.
 
     Raises:
-        ConfigError: If the flags do not say what to train on, `--model_dir` is
-            on a remote file system, such as `gs://bucket/search`, or the search
+        ConfigError: If the flags do not say what to train on, or the search
             fails; see `tuning.search_settings`.
     """
     check_no_arguments("tune", arguments)
@@ -34,11 +32,6 @@ def run_tune(
     option_checks.check_data_named(
         named or options.config_file or options.params_override
     )
-    if "://" in (options.model_dir or ""):
-        raise ConfigError(
-            "The folder of a search must be on this machine. Received: "
-            f"--model_dir={options.model_dir}"
-        )
     from tf_adapters.cli import main
 
     main.use_backend(layer, options)
@@ -160,7 +153,7 @@ COMMAND = Command(
     ),
     defaults={
         "learning_rate": "searched, unless it is given",
-        "epochs": "the method's; with --data, enough for 200 steps",
+        "epochs": "the method's; with --data, more if that is under 200 steps",
         "text": "text",
         "validation": "a tenth of each class in --data, drawn with the seed",
         "seed": "0",

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from tf_adapters.common import dataclass_config
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
@@ -64,6 +65,25 @@ def preset_name(
         if "name" in method:
             return method["name"]
     return default
+
+
+def method_of(
+    layers: Sequence[dict[str, Any]], default: Any = DEFAULT
+) -> dict[str, Any]:
+    """Returns the method that layers of settings select, with its settings.
+
+    Args:
+        layers: See `with_preset`.
+        default: See `preset_name`.
+
+    Returns:
+        Dict with the `name` of the preset, and the settings in `layers`.
+    """
+    name = preset_name(layers, default)
+    merged: dict[str, Any] = {}
+    for layer in with_preset([{"method": {"name": name}}, *layers])[1:]:
+        merged = dataclass_config.merge(merged, layer.get("method", {}))
+    return {**merged, "name": name}
 
 
 def with_name_of_command(layers: Sequence[dict[str, Any]]) -> Any:

@@ -24,7 +24,12 @@ from tf_adapters.config import presets
 from tf_adapters.config import setting_checks
 from tf_adapters.config import task as config_task
 from tf_adapters.config.settings import CLUSTERS
+from tf_adapters.config.settings import FILES
 from tf_adapters.config.settings import Config
+
+# The folder in a run folder for tables that the user passed in memory. Each is
+# stored as a file.
+TABLES = "tables"
 
 
 def resolve_config(*layers: Any) -> Config:
@@ -211,9 +216,24 @@ def load_saved(path: str | Path) -> dict[str, Any]:
     if isinstance(values.get("data"), dict):
         for name in ("cache_dir", "service"):
             values["data"].pop(name, None)
+        values["data"] |= _moved_tables(values["data"], Path(path).parent)
     if values.get("encoder") == SIBLING_ENCODER:
         values["encoder"] = _sibling_encoder(path)
     return values
+
+
+def _moved_tables(data: dict[str, Any], folder: Path) -> dict[str, str]:
+    """Returns the paths of tables that were moved along with their run.
+
+    A run stores the tables that were passed in memory in its folder.
+    """
+    moved = {}
+    for name in (setting.removeprefix("data.") for setting in FILES):
+        path = Path(data.get(name) or "none")
+        here = folder.absolute() / TABLES / path.name
+        if path.parent.name == TABLES and not path.exists() and here.exists():
+            moved[name] = str(here)
+    return moved
 
 
 def load_for_one_machine(path: str | Path) -> dict[str, Any]:

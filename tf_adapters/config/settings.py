@@ -43,7 +43,8 @@ class TrainConfig:
         max_steps: Number of steps after which training ends, even within an
             epoch. `None` for all epochs.
         min_steps: Smallest number of training steps, or `None`. Epochs are
-            added if there are fewer. Only for runs of one task.
+            added if there are fewer, and the run does not stop early before.
+            Only for runs of one task.
         decay: `"linear"`: the learning rate falls to zero after the warm-up.
             `"none"`: it stays constant.
         clip_norm: Largest global norm of the gradients, or `None` for no
@@ -64,7 +65,10 @@ class TrainConfig:
             al. 2021, figures 1 and 9, tune after so many steps of
             pretraining).
         evaluate_loss: Whether evaluations include the `loss` as a metric (He
-            et al. 2021, figures 5 and 10).
+            et al. 2021, figures 5 and 10). Of validations with the same value
+            of the metric that selects the weights, the one with the lowest
+            loss is then the best; without it, and in runs of several tasks,
+            the first. With `--data`, the default is `true`.
         precision: Keras dtype policy of the encoder: `"float32"`,
             `"mixed_bfloat16"`, or `"mixed_float16"` for GPUs without bfloat16,
             such as a T4. The latter scales the loss. Trained weights are

@@ -147,11 +147,13 @@ class LoadedWeights:
         raise UserError(self._message(changed, encoder))
 
     def check_call(self, user: User, encoder: str) -> None:
-        """Calls `check`, but only if another user has called `hold`.
+        """Calls `check`, but only if the user cannot be the current one.
 
-        `check` compares all weights, which can take longer than a call.
+        This is so if another user has called `hold`, or if `restore` removed
+        what this user trained. `check` compares all weights, which can take
+        longer than a call.
         """
-        if self._changed_by not in (None, user):
+        if self._changed_by not in (None, user) or user in self._restored:
             self.check(user, encoder)
 
     def check_unchanged(self, encoder: str) -> None:

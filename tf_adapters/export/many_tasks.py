@@ -95,10 +95,12 @@ def export_bank(
 
     Raises:
         UserError: If the packer makes longer inputs than the encoder has
-            positions for, if its tokenizer cannot run in a graph, or if a
-            head's kind of output is not supported in an export.
+            positions for, if its tokenizer cannot run in a graph, if a head's
+            kind of output is not supported in an export, or if another model
+            has changed the encoder.
     """
     bank_answers.check(bank)
+    bank.check_encoder()
     request_checks.check_packer(packer, bank.encoder)
     graph_packer = saved_model.in_graph(packer)
     if graph_packer is None:

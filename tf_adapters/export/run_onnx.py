@@ -11,6 +11,7 @@ exported model. This file does not import `tf_adapters`.
 
 import json
 from pathlib import Path
+import re
 import sys
 from typing import Any
 
@@ -37,7 +38,7 @@ def main(texts: list[str]) -> None:
     fields = json.loads(metadata.get("text_fields", "[]"))
     check_count(texts, fields, head)
     if head["name"] == "tagging":
-        found = tags(session, tokenizer, metadata, pad, texts[0].split())
+        found = tags(session, tokenizer, metadata, pad, words_of(texts[0]))
     else:
         if head["name"] == "choice" and len(fields) > 2:
             # The texts of a question are joined.
@@ -47,6 +48,11 @@ def main(texts: list[str]) -> None:
         outputs = run(session, arrays(rows, pad))
         found = answer(outputs, metadata, head, texts)
     print(json.dumps(found, ensure_ascii=False))
+
+
+def words_of(text: str) -> list[str]:
+    """Splits a text as in training: words can contain other Unicode spaces."""
+    return [word for word in re.split(r"[ \t\n\r\f\v]+", text) if word]
 
 
 def check_count(

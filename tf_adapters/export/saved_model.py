@@ -94,8 +94,9 @@ def export_model(
 
     Raises:
         UserError: If the model has no head, an argument has the wrong type, the
-            head reads another number of texts, or the packer makes longer
-            inputs than the encoder has positions for.
+            head reads another number of texts, the packer makes longer inputs
+            than the encoder has positions for, or another model has changed
+            the encoder.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)
@@ -105,6 +106,7 @@ def export_model(
         (1, 2)
     """
     _check_arguments(model, packer, folder)
+    model.check_encoder()
     request_checks.check_packer(packer, model.encoder)
     fields = checked_fields(model.head, text_fields)
     folder = Path(cast("str", folder))

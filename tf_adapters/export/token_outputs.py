@@ -35,6 +35,9 @@ _OF_TOKENS = ("token_ids", "padding_mask", "segment_ids")
 def check_model(model: object, packer: Packer, function: str) -> None:
     """Raises a `UserError` if a model with a packer cannot be exported.
 
+    This is so if an argument has the wrong type, another model has changed the
+    encoder, or the model computes in half precision.
+
     Args:
         model: Value that should be an `AdapterModel` with a head.
         packer: `TextPacker`, whose inputs must not be too long for the model.
@@ -45,6 +48,15 @@ def check_model(model: object, packer: Packer, function: str) -> None:
             f"Expected as `model` of `{function}(model, packer, folder)` an "
             "`AdapterModel` with a head, as `adapt(encoder, method, head)` "
             f"returns. Received: {model!r:.100}"
+        )
+    model.check_encoder()
+    dtype = model.encoder_info.backbone.dtype_policy.compute_dtype
+    if dtype != "float32":
+        raise UserError(
+            f"`{function}` needs a model that computes in float32, and this "
+            f"one computes in {dtype}. Save it, load it with "
+            'dtype="float32", and export that. A smaller file is an option of '
+            "the export: `precision`."
         )
     request_checks.check_packer(packer, model.encoder)
 

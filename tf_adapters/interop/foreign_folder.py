@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+import logging
 import os
 from pathlib import Path
 import tempfile
@@ -30,6 +31,8 @@ from tf_adapters.interop.peft import folder as peft_folder
 if TYPE_CHECKING:
     from tf_adapters.encoders.encoder import Encoder
     from tf_adapters.interop.stored_adapter import StoredAdapter
+
+_LOGGER = logging.getLogger(__name__)
 
 # Errors that a damaged or unexpected file can raise in the readers.
 _DAMAGED = (
@@ -171,6 +174,14 @@ def write_folder(
             adapterhub_folder.write_adapter(
                 partial, name, config, tensors, *arguments
             )
+        mode = config["encoder"].get("quantization")
+        if mode:
+            _LOGGER.warning(
+                "This adapter was trained on an encoder that was quantized to "
+                "%s, which %s cannot store: its answers differ by the rounding "
+                "on an encoder that is not.",
+                *(mode, folder),
+            )
         card = _card(form, config, folder.name)
         (partial / "README.md").write_text(card, encoding="utf-8")
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -268,6 +279,12 @@ model.{load}("path/of/this/folder", {options})"""
                 " The head is for questions with 2 choices. For another "
                 'number, set `model.heads["..."].config["num_choices"]`.'
             )
+    mode = config["encoder"].get("quantization")
+    if mode:
+        about += (
+            f" The adapter was trained on the encoder quantized to {mode} by "
+            "tf_adapters; on another, its answers differ by the rounding."
+        )
     return f"""{head}# {name}: an adapter for `{encoder}`
 
 Trained with tf_adapters.

@@ -12,6 +12,7 @@ from tf_adapters import methods
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
+from tf_adapters.config.data_settings import DataConfig
 from tf_adapters.launch import planned_run
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def plan_members(config: Config) -> list[Run]:
 def _planned(config: Config, name: str, layer: dict[str, Any]) -> Run:
     data = dataclasses.asdict(config.data)
     if name != config.task:
-        data.update(task_file=None, file=None, eval_languages=())
+        data.update(task_file=None, eval_languages=(), **_no_table())
     shared = {
         "encoder": config.encoder,
         "quantize": config.quantize,
@@ -81,6 +82,13 @@ def _planned(config: Config, name: str, layer: dict[str, Any]) -> Run:
     return planned_run.Run(name, {}, member, metrics)
 
 
+def _no_table() -> dict[str, Any]:
+    """Returns default values for the settings that describe a table."""
+    usual = DataConfig()
+    names = ("file", "validation_file", "test_file", "text", "label", "head")
+    return {name: getattr(usual, name) for name in names}
+
+
 def digest(runs: Sequence[Run]) -> str:
     """Returns a hash of the settings that all members of a fusion share.
 
@@ -91,8 +99,8 @@ def digest(runs: Sequence[Run]) -> str:
     data = {
         **settings["data"],
         "task_file": None,
-        "file": None,
         "eval_languages": [],
+        **_no_table(),
     }
     text = planned_run.identity({**settings, "task": "", "data": data})
     return hashlib.sha256(text.encode()).hexdigest()[:10]

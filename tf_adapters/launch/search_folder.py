@@ -20,7 +20,6 @@ from tf_adapters.config import resolve
 from tf_adapters.config import settings as config_settings
 from tf_adapters.config.settings import Config
 from tf_adapters.runs import folder_lock
-from tf_adapters.runs import left_files
 
 JOURNAL, SETTINGS, BEST = "trials.log", "search.json", "best.json"
 _TRIALS, _STATE = "trials", "trial.json"
@@ -39,7 +38,7 @@ class SearchFolder:
     """
 
     def __init__(self, folder: Path, overwrite: bool = False) -> None:
-        self.folder = Path(folder)
+        self.folder = Path(folder).expanduser()
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = folder_lock.lock_folder(self.folder)
         if overwrite:
@@ -117,7 +116,7 @@ class SearchFolder:
             moved files, it has the new paths.
         """
         for path in source.paths:
-            tables = own_files.make_folder(self.folder, left_files.TABLES)
+            tables = own_files.make_folder(self.folder, resolve.TABLES)
             own_files.remove_link(tables / path.name)
             shutil.move(path, tables / path.name)
         return source.moved_layer(self.folder)

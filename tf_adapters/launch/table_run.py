@@ -47,9 +47,10 @@ def train(
 
     Equivalent to `tf-adapters train --data=...` with the same settings. The
     classes are the labels in the table. Without `validation`, a tenth of each
-    class is held out for validation. Without `epochs`, training takes at least
-    200 steps. The run folder is the same as the command's: calling the function
-    again resumes a stopped run and loads a finished one.
+    class is held out for validation. Without `epochs`, the epochs are those of
+    the method's preset, and training takes at least 200 steps. The run folder
+    is the same as the command's: calling the function again resumes a stopped
+    run and loads a finished one.
 
     Args:
         data: Path of a `.csv`, `.tsv` or `.jsonl` file, or a table in memory: a

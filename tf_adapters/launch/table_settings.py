@@ -177,5 +177,6 @@ def check_method(config: Config) -> None:
     if isinstance(method, methods.Fusion) and not method.adapters:
         raise ConfigError(
             "Name the trained adapters that are fused: "
-            'method=methods.Fusion(adapters=("runs/a", "runs/b")).'
+            'method=methods.Fusion(adapters=("runs/a", "runs/b")), or in a '
+            "command --params_override=method.adapters=[runs/a,runs/b]."
         )

@@ -10,8 +10,8 @@ import tempfile
 from typing import TYPE_CHECKING
 from typing import Any
 
+from tf_adapters.config import resolve
 from tf_adapters.launch.table_writing import write_json_lines
-from tf_adapters.runs import left_files
 from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.text import columns as text_columns
 
@@ -60,7 +60,7 @@ class TableFiles:
         Args:
             folder: Path of the folder that contains `tables/`.
         """
-        tables = folder.absolute() / left_files.TABLES
+        tables = folder.absolute() / resolve.TABLES
         moved = {
             _FILES[argument][0]: str(tables / path.name)
             for argument, path in self.written.items()

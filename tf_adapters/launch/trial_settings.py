@@ -60,7 +60,8 @@ class Space:
         """Returns the name of the setting that sets a method's adapter size.
 
         The name is a key of `SIZES`, such as `"rank"`. Returns `None` if the
-        size is not searched.
+        size is not searched: it is given, the method has none, or only some
+        sizes suit its number of attention heads.
         """
         from tf_adapters import methods
 
@@ -70,7 +71,7 @@ class Space:
         name = presets.complete({"name": method})["name"]
         fields = {f.name for f in dataclasses.fields(methods.METHODS[name])}
         # Members of a fusion keep the sizes that they were trained with.
-        if "adapters" in fields:
+        if {"adapters", "num_heads"} & fields:
             return None
         return next((size for size in SIZES if size in fields), None)
 

@@ -89,9 +89,15 @@ def search_settings(
 
     Raises:
         ConfigError: If Optuna is not installed, a setting is wrong, the folder
-            holds another search, or all trials failed.
+            is at an address such as `gs://bucket/search` or holds another
+            search, or all trials failed.
     """
     import_optuna()
+    if "://" in str(folder):
+        raise ConfigError(
+            "The folder of a search must be on this machine. Received: "
+            f"{cut(folder)}"
+        )
     space = trial_settings.make_space(layers, methods)
     configs = [_checked_config(space, method) for method in space.methods]
     config = _without_test(configs[0])
@@ -104,7 +110,15 @@ def search_settings(
         first = [space.usual(method) for method in space.methods]
         journal = SearchJournal(opened.journal, config.seed, first)
         summary.print_labels(data.task, data.rows, config.data)
-        return _Search(space, data, opened, journal).run(trials)
+        try:
+            return _Search(space, data, opened, journal).run(trials)
+        except Stopped as error:
+            if not overwrite:
+                raise
+            raise Stopped(
+                "Stopped by SIGTERM. The same command without --overwrite "
+                "continues this search."
+            ) from error
 
 
 def _checked_config(space: Any, method: Any) -> "Config":

@@ -197,7 +197,14 @@ class AssembledModel(EncoderModel):
         self._forget_graphs()
 
     def unfold(self) -> None:
-        """Undoes `fold` exactly."""
+        """Undoes `fold` exactly.
+
+        Raises:
+            UserError: If another adapter of a `TextModel` is active. Call its
+                `set_active` first.
+        """
+        if self.reparameterization.folded:
+            self.check_encoder()
         self.reparameterization.unfold()
         self.encoder_user.is_folded = False
         self.encoder_info.loaded.release(self.encoder_user)

@@ -9,6 +9,7 @@ from tf_adapters.common import own_files
 from tf_adapters.common.adapter_folder import CONFIG_FILE
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.settings_text import load_yaml
+from tf_adapters.config import resolve
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
 from tf_adapters.runs import remote_folder
@@ -19,9 +20,6 @@ ADAPTERS = ("adapter", "encoder")
 SNAPSHOTS = "snapshots"
 # The folder that `tf_adapters.report` writes.
 REPORT = "report"
-# The folder for tables that the user passed in memory. Each is stored as a
-# file.
-TABLES = "tables"
 # Folders of an earlier run that a new run removes.
 _FOLDERS = (
     *ADAPTERS,
@@ -53,7 +51,7 @@ def check_folders(folder: Path, tasks: Sequence[str]) -> None:
     Raises:
         UserError: If a subfolder is a link. Names the link.
     """
-    for name in (*_FOLDERS, TABLES, run_log.EVENTS, *tasks):
+    for name in (*_FOLDERS, resolve.TABLES, run_log.EVENTS, *tasks):
         own_files.check_folder(folder / name)
 
 
@@ -129,7 +127,7 @@ def remove_tables(folder: Path, paths: Iterable[Any]) -> None:
         paths: Paths of the tables that the new run reads. Items may be `None`.
     """
     read = {Path(path).absolute() for path in paths if path}
-    for path in (folder / TABLES).glob("*"):
+    for path in (folder / resolve.TABLES).glob("*"):
         if path.absolute() not in read:
             own_files.remove(path)
 

@@ -172,7 +172,7 @@ class RunFolder:
     def save_tables(self, paths: Iterable[Any]) -> None:
         """Moves the files that hold in-memory tables to the folder `tables`."""
         for path in map(Path, paths):
-            folder = own_files.make_folder(self.folder, left_files.TABLES)
+            folder = own_files.make_folder(self.folder, resolve.TABLES)
             own_files.remove_link(folder / path.name)
             shutil.move(path, folder / path.name)
 

@@ -66,7 +66,7 @@ def print_labels(
             f"{classes} with the seed (to choose others: --validation=<file>)"
         )
     if task.kind.label == "number":
-        say(_numbers(known))
+        say(_numbers(known, task.head))
         return
     counts = collections.Counter(task.labels[label] for label in known)
     # Without quotes, a class named `5` would look like a second count.
@@ -83,10 +83,10 @@ def print_labels(
     )
 
 
-def _numbers(labels: Any) -> str:
+def _numbers(labels: Any, head: str) -> str:
     mean = sum(labels) / len(labels)
     text = f"labels from {min(labels):g} to {max(labels):g}, mean {mean:.4g}"
-    if max(map(abs, labels)) > _FAR:
+    if head == "regression" and max(map(abs, labels)) > _FAR:
         text += (
             "; the head begins at 0, and learns numbers so far from it "
             "slowly: divide them, so that most are below 5"
@@ -115,8 +115,10 @@ def print_plan(
     if train.max_steps and train.max_steps < steps:
         how_many = f"{train.max_steps:,} steps; an epoch has"
         setting = "train.max_steps"
+    may_end_early = train.early_stopping_patience and train.keep == "best"
+    most = "at most " if may_end_early else ""
     say(
-        f"learning rate {train.learning_rate:g}, {how_many} {an_epoch:,} "
+        f"learning rate {train.learning_rate:g}, {most}{how_many} {an_epoch:,} "
         f"(change with --learning_rate and {setting})"
     )
 

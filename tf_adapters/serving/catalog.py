@@ -92,8 +92,12 @@ class Catalog:
 
     def new_offer(self, name: str, source: str) -> Offer:
         """Returns an offer with a new version, which is not in the catalog."""
+        return Offer(name, source, self.next_version())
+
+    def next_version(self) -> int:
+        """Returns a number that is greater than all versions so far."""
         self._latest += 1
-        return Offer(name, source, self._latest)
+        return self._latest
 
     def put(self, offer: Offer) -> None:
         """Adds an offer, or replaces the offer of the same name."""

@@ -10,6 +10,7 @@ from tf_adapters import heads
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
+from tf_adapters.data.rows import list_fields
 from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.text import columns
 from tf_adapters.text import rows as text_rows
@@ -123,7 +124,7 @@ def _listed(fields: tuple[str, ...]) -> str:
 
 
 def _words(text: Any) -> Any:
-    return text.split() if isinstance(text, str) else text
+    return list_fields.words(text) if isinstance(text, str) else text
 
 
 def reading_of(

@@ -63,8 +63,9 @@ class Service:
         # The first loads that are under way, by the keys of their offers, so
         # that all requests for an adapter wait for one load.
         self._loading: dict[str, asyncio.Task[dict[str, Any]]] = {}
-        # Names that stay away, although they are in the folders.
-        self._unloaded: set[str] = set()
+        # Names that stay away, although they are in the folders, and the
+        # version that a load would have had when they were unloaded.
+        self._unloaded: dict[str, int] = {}
 
     async def declare(self, declared: Mapping[str, str]) -> None:
         """Serves the declared adapters, a dict from name to source.
@@ -207,7 +208,8 @@ class Service:
         """Loads an adapter, or its present files if it was loaded before.
 
         If it cannot be loaded, an adapter of this name stays as it was. Of
-        several loads at the same time, the last that began wins.
+        several loads at the same time, the last that began wins. An unload
+        that began later wins, too.
 
         Args:
             name: Name of the adapter.
@@ -221,7 +223,8 @@ class Service:
         Raises:
             RequestError: With status 400 if the source is malformed, 403 if it
                 is not allowed, 404 if there is no source, 409 if the adapter
-                is damaged or does not fit, or 503 if reading it failed.
+                is damaged or does not fit or was unloaded meanwhile, or 503 if
+                reading it failed.
         """
         offer = self.catalog.new_offer(name, self._source(name, source))
         facts = await self.engine.load(offer.key, offer.source)
@@ -229,7 +232,12 @@ class Service:
         if before is not None and before.version > offer.version:
             await self._retire(offer)
             return before
-        self._unloaded.discard(name)
+        if self._unloaded.get(name, 0) > offer.version:
+            await self._retire(offer)
+            raise RequestError(
+                409, f"Adapter `{cut(name)}` was unloaded during this load."
+            )
+        self._unloaded.pop(name, None)
         self.catalog.put(offer)
         self.catalog.replace(offer, facts=facts)
         if before is not None:
@@ -259,7 +267,7 @@ class Service:
             RequestError: With status 404 if there is no adapter of this name.
         """
         offer = self.catalog.remove(name)
-        self._unloaded.add(name)
+        self._unloaded[name] = self.catalog.next_version()
         await self._retire(offer)
 
     async def _retire(self, offer: Offer) -> None:

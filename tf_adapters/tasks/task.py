@@ -218,7 +218,8 @@ class Task:
                 "which more is better. Put `log_likelihood`, the negative of "
                 "`loss`, first."
             )
-        if "f1" in self.metrics and len(self.labels) != 2:
+        # The classes may be unknown until the data are read.
+        if "f1" in self.metrics and self.labels and len(self.labels) != 2:
             raise UserError(
                 f"Metric `f1` of task `{self.name}` is for two classes; use "
                 "`macro_f1` or `micro_f1`. Received: "

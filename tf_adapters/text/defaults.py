@@ -78,7 +78,8 @@ def _short_run_rate(method: dict[str, Any]) -> float:
     ):
         rate = _SCALED_RATE
     parts = settings.get("parts") if settings["name"] == "union" else None
-    return min([rate, *map(_short_run_rate, parts or ())])
+    named = [{"name": p} if isinstance(p, str) else p for p in parts or ()]
+    return min([rate, *map(_short_run_rate, named)])
 
 
 def _rate_of_preset(method: str) -> float:
@@ -97,8 +98,10 @@ def with_short_run(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
     The learning rates of the presets suit many steps. A run on a table
     therefore uses a rate for short runs, and at least 200 steps unless epochs
-    or steps are set. Its method is `pfeiffer` unless one is set. Settings in
-    `layers` take precedence.
+    or steps are set. Its method is `pfeiffer` unless one is set. Evaluations
+    include the loss, because the accuracy on a few rows is often the same for
+    several epochs. Settings in `layers` take precedence. A method that trains
+    a network of its own, `no_bert`, keeps its preset.
 
     Args:
         layers: Nested dicts of settings; later ones take precedence. The last
@@ -107,8 +110,22 @@ def with_short_run(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if not layers[-1].get("data", {}).get("file"):
         return layers
     method = presets.preset_name(layers, METHOD)
-    train = {"learning_rate": learning_rate_for({"name": method})}
+    if _has_own_training(method):
+        return layers
+    settings = presets.method_of(layers, METHOD)
+    train: dict[str, Any] = {
+        "learning_rate": learning_rate_for(settings),
+        "evaluate_loss": True,
+    }
     named = set().union(*map(dataclass_config.flatten, layers))
     if not named & {"train.epochs", "train.max_steps"}:
         train["min_steps"] = _LEAST_STEPS
     return [{"train": train, "method": {"name": method}}, *layers]
+
+
+def _has_own_training(method: str) -> bool:
+    # Imported here, because it imports Keras.
+    from tf_adapters import methods
+
+    cls = methods.METHODS[presets.complete({"name": method})["name"]]
+    return cls.own_training is not methods.Method.own_training

@@ -108,7 +108,7 @@ def _export_saved_model(text_model: StoredModel, path: Path) -> None:
         version = saved_model.export_model(
             text_model.adapter_model,
             text_model.preprocessor.packer,
-            new.with_name("versions") / path.name,
+            new.with_name(".versions") / path.name,
             fields,
         )
         adapter_folder.replace(new, version)

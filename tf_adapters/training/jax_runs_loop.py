@@ -292,12 +292,9 @@ class _Member:
         """Adds a validation; returns whether its weights are to be kept."""
         if self.error:
             return False
-        progress, value = self.progress, record["validation"][metric]
-        best = progress.best
-        keeps = (
-            best is None
-            or self.settings.keep == "last"
-            or value > progress.best_record["validation"][metric]
+        progress = self.progress
+        keeps = self.settings.keep == "last" or progress.is_better(
+            record["validation"], metric
         )
         progress.history.append(record)
         if keeps:

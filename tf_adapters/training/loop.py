@@ -39,8 +39,8 @@ class Loop:
         validation: Validation data, of the same class as `train`.
         log: Function of a dict, called at every check and validation.
         save_best: Function of a dict of metrics. Called after each validation
-            whose weights are kept: its first metric is the best so far, or
-            `train.keep` is "last".
+            whose weights are kept: it is the best so far, see
+            `Progress.is_better`, or `train.keep` is "last".
         recovery: `Recovery`, which writes checkpoints and finds the one to
             resume from, or `None` (default).
         save_snapshot: Function of the number of steps done, called every
@@ -241,17 +241,17 @@ class Loop:
         """Returns whether to keep the weights, given a validation's metrics."""
         if self.progress.step < self.schedule.last_phase:
             return False
-        if self.progress.best is None or self.settings.keep == "last":
+        if self.settings.keep == "last":
             return True
-        name = self.trainer.metric_names[0]
-        best = self.progress.best_record["validation"]
-        return values[name] > best[name]
+        return self.progress.is_better(values, self.trainer.metric_names[0])
 
     def _stops_early(self) -> bool:
         patience = self.settings.early_stopping_patience
         if patience is None or self.progress.best is None:
             return False
         if self.settings.keep == "last":
+            return False
+        if self.progress.step < (self.settings.min_steps or 0):
             return False
         since_best = len(self.progress.history) - 1 - self.progress.best
         return since_best >= patience

@@ -61,6 +61,23 @@ class Progress:
         best: Any = self.best
         return self.history[best]
 
+    def is_better(self, values: dict[str, float], metric: str) -> bool:
+        """Returns whether a validation is better than the best so far.
+
+        If their metric is the same, the lower loss is better, provided that
+        `train.evaluate_loss` is on.
+
+        Args:
+            values: Metrics of the new validation.
+            metric: Name of the metric that selects the weights.
+        """
+        if self.best is None:
+            return True
+        best = self.best_record["validation"]
+        if "loss" in values and values[metric] == best[metric]:
+            return values["loss"] < best["loss"]
+        return values[metric] > best[metric]
+
     def summary(self, metric: str, examples: int) -> dict[str, Any]:
         """Returns a dict with the results so far, such as the best metrics.
 

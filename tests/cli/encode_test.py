@@ -77,9 +77,11 @@ def test_columns_and_pipes_are_encoded(folder, tmp_path, monkeypatch):
     assert subcommands.run("encode", run, *flags) == 0
     np.testing.assert_allclose(np.load(output), pairs[:4, 0], atol=1e-5)
     rows = [{"a": a, "b": TEXTS[(i * i) % 4]} for i, a in enumerate(TEXTS)]
-    stream.buffer = io.BytesIO("\n".join(map(json.dumps, rows)).encode())
-    assert subcommands.run("encode", run, *flags) == 0
-    np.testing.assert_allclose(np.load(output), pairs[:4], atol=1e-5)
+    alone = [{"text": text} for text in TEXTS]
+    for lines, expected in ((rows, pairs[:4]), (alone, pairs[:4, 0])):
+        stream.buffer = io.BytesIO("\n".join(map(json.dumps, lines)).encode())
+        assert subcommands.run("encode", run, *flags) == 0
+        np.testing.assert_allclose(np.load(output), expected, atol=1e-5)
 
 
 def test_a_column_of_texts_is_not_a_field_of_lists():

@@ -55,7 +55,7 @@ def test_analyses_have_two_spellings(name, capsys, monkeypatch):
 def test_help_says_the_defaults(capsys):
     text = " ".join(_help("train", capsys).split())
     assert "Default: minilm" in text and "Default: houlsby" in text
-    assert "enough for 200 steps" in text
+    assert "more if that is under 200 steps" in text
 
 
 def test_a_misspelt_flag_is_one_sentence():

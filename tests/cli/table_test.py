@@ -61,7 +61,7 @@ def test_a_run_begins_with_what_it_found(tmp_path, capsys):
     assert "validation: 4 of 45 rows, drawn from each class" in said
     classes = "3 classes: Geschäft 25, Sport 12, Kultur 8"
     assert f"{classes}; always the largest: 0.556" in said
-    assert "learning rate 0.001, 200 steps: 100 epochs of 2" in said
+    assert "learning rate 0.001, at most 200 steps: 100 epochs of 2" in said
     assert not (tmp_path / "run/result.json").exists()
 
 
@@ -99,6 +99,13 @@ def test_a_short_run_has_200_steps_and_a_rate_of_its_own(folder):
             (1e-3, 200, False),
         ),
         (
+            {
+                "data": {"file": "x.csv"},
+                "method": {"name": "parallel", "scaling": "1e-1"},
+            },
+            (1e-3, 200, True),
+        ),
+        (
             {"data": {"file": "x.csv"}, "method": "no_bert"},
             (3e-4, None, False),
         ),
@@ -114,7 +121,7 @@ def test_a_short_run_has_200_steps_and_a_rate_of_its_own(folder):
         ),
         ({"task": "sst2"}, (3e-4, None, False)),
     ],
-    ids=["data", "epochs", "rate", "loss", "no_bert", "parts", "task"],
+    ids=["data", "epochs", "rate", "loss", "text", "no_bert", "parts", "task"],
 )
 def test_a_named_setting_wins_over_a_short_runs(layer, expected):
     train = resolve.combine(*defaults.with_short_run([layer])).train

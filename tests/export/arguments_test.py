@@ -10,6 +10,7 @@ from tf_adapters import methods
 from tf_adapters.common.errors import UserError
 from tf_adapters.export import check_texts
 from tf_adapters.export import many_tasks
+from tf_adapters.export import onnx_bank
 
 
 @pytest.fixture(scope="module")
@@ -57,12 +58,12 @@ def test_another_models_training_is_not_exported(parts, tmp_path):
     model, _, packer = parts
     other = tf_adapters.adapt(model.encoder_info, methods.BitFit(), model.head)
     bank = tf_adapters.load_bank([model], model.encoder_info)
-    other.hold_encoder()
     other.trained_variables().popitem()[1].assign_add([0.5])
     for export in (
         lambda: tf_adapters.export_model(model, packer, tmp_path / "x"),
         lambda: tf_adapters.export_onnx(model, packer, tmp_path / "x"),
         lambda: many_tasks.export_bank(bank, packer, [], tmp_path / "x"),
+        lambda: onnx_bank.export_bank_onnx(bank, packer, [], tmp_path, None),
     ):
         with pytest.raises(UserError, match="no longer has the weights"):
             export()

@@ -139,7 +139,7 @@ def test_a_text_has_the_words_of_training():
     program = onnx_model.__file__.replace("onnx_model", "run_onnx")
     words_of = runpy.run_path(program)["words_of"]
     text = " 10\u00a0000\u3000 euros\t\n"
-    assert words_of(text) == list_fields.words(text) == reading._words(text)
+    assert words_of(text) == list_fields.words_of(text) == reading._words(text)
     assert words_of(text) == ["10\u00a0000\u3000", "euros"]
 
 

@@ -16,6 +16,7 @@ from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
+from tf_adapters.encoders import quantization
 
 # Folders whose form ours is not: a head of a plain class, which goes back as
 # the library's own; a LoRA of several ranks; a key that PEFT repeats.
@@ -372,3 +373,13 @@ def test_a_calibrated_head_keeps_its_probabilities(library, tmp_path):
     )
     np.testing.assert_allclose(found, expected, atol=1e-6)
     assert np.ptp(expected) > 0.1
+
+
+@pytest.mark.parametrize("library", ["adapterhub", "peft"])
+def test_a_quantized_encoder_is_said(library, tmp_path, caplog):
+    encoder = folders.encoder("adapterhub/bert_pfeiffer")
+    quantization.quantize_encoder(encoder, "int8")
+    model = tf_adapters.adapt(encoder, methods.LoRA(rank=2), None)
+    tf_adapters.save_adapter(model, tmp_path / "task", format=library)
+    assert f"int8, which the format {library} cannot store" in caplog.text
+    assert "quantized to int8" in (tmp_path / "task/README.md").read_text()

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import pandas as pd
 import pytest
@@ -104,8 +105,11 @@ def test_the_run_folder_is_whole_without_the_table(trained):
     assert subcommands.run("eval", model.run_folder) == 0
     moved = model.run_folder.rename(folder / "moved")
     try:
+        table.parent.mkdir(parents=True)
+        table.write_text("another run's")
         assert subcommands.run("eval", moved) == 0
     finally:
+        shutil.rmtree(model.run_folder)
         moved.rename(model.run_folder)
 
 

@@ -65,6 +65,13 @@ def test_inconsistent_tasks_are_refused(changes, message):
         dataclasses.replace(TASK, **changes)
 
 
+def test_f1_waits_for_the_classes_of_the_data():
+    task = dataclasses.replace(TASK, labels=(), metrics=("f1",))
+    assert dataclasses.replace(task, labels=("a", "b")).metrics == ("f1",)
+    with pytest.raises(ValueError, match="is for two classes"):
+        dataclasses.replace(task, labels=("a", "b", "c"))
+
+
 @pytest.mark.parametrize(
     ("file", "name"),
     [

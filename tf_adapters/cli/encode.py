@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import contextlib
 import dataclasses
 import io
+import itertools
 from pathlib import Path
 import sys
 from typing import TYPE_CHECKING
@@ -18,7 +19,9 @@ from tf_adapters.cli.command import on_run
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import task as config_task
+from tf_adapters.data.rows import files
 from tf_adapters.data.rows import load
+from tf_adapters.data.rows import typed_rows
 
 if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 
 _STDIN = "-"
+# The field that a line of text is read as.
+_TEXT = "text"
 
 
 def run_encode(
@@ -56,11 +61,7 @@ def encode_file(config: Config, model_dir: Path, options: Any) -> None:
     """
     task = config_task.declared_task(config)
     if options.input == _STDIN:
-        raw: Any = sys.stdin.buffer
-        stream = io.BufferedReader(raw)
-        is_json = stream.peek(1).startswith(b"{")
-        task = _task(task, options, has_lines=not is_json)
-        rows = load.load_stream(task, stream, "standard input")
+        task, rows = _standard_input(task, options)
     else:
         task = _task(task, options, options.input.endswith(".txt"))
         rows = load.load_file(task, options.input)
@@ -72,6 +73,26 @@ def encode_file(config: Config, model_dir: Path, options: Any) -> None:
     own_files.replace_file(output, content.getvalue())
     shape = " x ".join(map(str, vectors.shape))
     print(f"{shape} numbers in {output}", file=sys.stderr)
+
+
+def _standard_input(task: Task, options: Any) -> tuple[Task, list[Any]]:
+    """Reads standard input. Returns a task with the fields to encode, and rows.
+
+    If the task reads several texts, each line is an object with all of them,
+    an object with a `text`, or a text, as the first line is.
+    """
+    alone = _task(task, options, has_lines=True)
+    origin = "standard input"
+    if options.column or task.list_field or len(task.text_fields) == 1:
+        return alone, load.load_stream(alone, sys.stdin.buffer, origin)
+    field = task.text_fields[0]
+    named = task.aliases.get(field, field)
+    table = files.open_stream(sys.stdin.buffer, origin, _TEXT, named)
+    rows = iter(table.rows)
+    first = list(itertools.islice(rows, 1))
+    read = task if first and _TEXT not in first[0][1] else alone
+    table = dataclasses.replace(table, rows=itertools.chain(first, rows))
+    return read, typed_rows.typed_rows(table, read, "ignored")
 
 
 def _task(task: Task, options: Any, has_lines: bool) -> Task:
@@ -96,7 +117,7 @@ def _task(task: Task, options: Any, has_lines: bool) -> Task:
             "with texts. Leave it out, or encode with another run."
         )
     if column is None and has_lines and len(task.text_fields) > 1:
-        column = "text"
+        column = _TEXT
     if column is None or task.list_field:
         return task
     # Labels are not read, so any column may be encoded, theirs too.

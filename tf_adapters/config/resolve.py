@@ -227,12 +227,18 @@ def _moved_tables(data: dict[str, Any], folder: Path) -> dict[str, str]:
 
     A run stores the tables that were passed in memory in its folder.
     """
+    own = folder.absolute()
+    # A search stores the tables of all its trials.
+    search = [own.parents[1]] if own.parent.name == "trials" else []
     moved = {}
     for name in (setting.removeprefix("data.") for setting in FILES):
-        path = Path(data.get(name) or "none")
-        here = folder.absolute() / TABLES / path.name
-        if path.parent.name == TABLES and not path.exists() and here.exists():
-            moved[name] = str(here)
+        path = Path(str(data.get(name)))
+        if path.parent.name != TABLES:
+            continue
+        # Another run may have taken the old path, so these come first.
+        for place in (own, *search):
+            if os.path.isfile(place / TABLES / path.name):
+                moved.setdefault(name, str(place / TABLES / path.name))
     return moved
 
 

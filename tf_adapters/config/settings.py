@@ -68,7 +68,8 @@ class TrainConfig:
             et al. 2021, figures 5 and 10). Of validations with the same value
             of the metric that selects the weights, the one with the lowest
             loss is then the best; without it, and in runs of several tasks,
-            the first. With `--data`, the default is `true`.
+            the first. With `--data`, the default is `true`, except for
+            `no_bert`.
         precision: Keras dtype policy of the encoder: `"float32"`,
             `"mixed_bfloat16"`, or `"mixed_float16"` for GPUs without bfloat16,
             such as a T4. The latter scales the loss. Trained weights are

@@ -104,7 +104,8 @@ def export_litert(
         UserError: If the model has no head, the packer makes longer inputs than
             the encoder has positions for, a length is not between 2 and the
             packer's maximum length, or a library of the extra `export` is not
-            installed.
+            installed. Also if another model has changed the encoder, or it
+            computes in half precision.
         AdapterError: If LiteRT lacks an operation of the model, the file's
             outputs differ from the model's by more than 1e-4, or the outputs of
             a quantized file differ by more than `export_onnx` allows.

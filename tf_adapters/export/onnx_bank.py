@@ -137,13 +137,15 @@ def export_bank_onnx(
 
     Raises:
         UserError: If the packer makes longer inputs than the encoder has
-            positions for.
+            positions for, another model has changed the encoder, or it computes
+            in half precision.
         AdapterError: If ONNX lacks an operation of the bank, an output of the
             float32 file differs from a model's by more than 1e-4, or a
             quantized file's predictions differ by more than `export_onnx`
             allows.
     """
     bank_answers.check(bank)
+    token_outputs.check_encoder(bank, "export_bank_onnx")
     request_checks.check_packer(packer, bank.encoder)
     with replaced_folder(folder, "model*.onnx", "ONNX file") as new:
         facts = _facts(bank, packer, tasks)

@@ -98,7 +98,8 @@ def export_onnx_encoder(
     Raises:
         UserError: If the model has no head, the packer makes longer inputs than
             the encoder has positions for, or a library of the extra `export` is
-            not installed.
+            not installed. Also if another model has changed the encoder, or
+            it computes in half precision.
         AdapterError: If the adapter cannot be an input, ONNX lacks an operation
             of the model, or the file's outputs differ from the model's by more
             than 1e-4.

@@ -91,7 +91,8 @@ def export_openvino(
     Raises:
         UserError: If the model has no head, the packer makes longer inputs than
             the encoder has positions for, or a library of the extra `export` is
-            not installed.
+            not installed. Also if another model has changed the encoder, or
+            it computes in half precision.
         AdapterError: If ONNX lacks an operation of the model, the file's
             outputs differ from the model's by more than 1e-4, or the outputs of
             a quantized file differ by more than `export_onnx` allows.

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tf_adapters.common.types import Tensor
     from tf_adapters.data.tokens.packer import Packer
     from tf_adapters.encoders.encoder import Encoder
+    from tf_adapters.models.encoder_model import EncoderModel
 
 # Features with a value for each token.
 _OF_TOKENS = ("token_ids", "padding_mask", "segment_ids")
@@ -35,8 +36,7 @@ _OF_TOKENS = ("token_ids", "padding_mask", "segment_ids")
 def check_model(model: object, packer: Packer, function: str) -> None:
     """Raises a `UserError` if a model with a packer cannot be exported.
 
-    This is so if an argument has the wrong type, another model has changed the
-    encoder, or the model computes in half precision.
+    See also `check_encoder`.
 
     Args:
         model: Value that should be an `AdapterModel` with a head.
@@ -49,16 +49,29 @@ def check_model(model: object, packer: Packer, function: str) -> None:
             "`AdapterModel` with a head, as `adapt(encoder, method, head)` "
             f"returns. Received: {model!r:.100}"
         )
+    check_encoder(model, function)
+    request_checks.check_packer(packer, model.encoder)
+
+
+def check_encoder(model: EncoderModel, function: str) -> None:
+    """Raises a `UserError` if an encoder is not as the model's file needs it.
+
+    This is so if another model has changed the encoder, or it computes in half
+    precision, which rounds more than the comparison of file and model allows.
+
+    Args:
+        model: `EncoderModel`.
+        function: Name of the public function that exports it.
+    """
     model.check_encoder()
     dtype = model.encoder_info.backbone.dtype_policy.compute_dtype
     if dtype != "float32":
         raise UserError(
             f"`{function}` needs a model that computes in float32, and this "
-            f"one computes in {dtype}. Save it, load it with "
-            'dtype="float32", and export that. A smaller file is an option of '
-            "the export: `precision`."
+            f"one computes in {dtype}. Save its adapter, load that with an "
+            'encoder in float32, and export it. With dtype="mixed_bfloat16", '
+            "the adapter fits both."
         )
-    request_checks.check_packer(packer, model.encoder)
 
 
 def compute(

@@ -177,10 +177,10 @@ def write_folder(
         mode = config["encoder"].get("quantization")
         if mode:
             _LOGGER.warning(
-                "This adapter was trained on an encoder that was quantized to "
-                "%s, which %s cannot store: its answers differ by the rounding "
-                "on an encoder that is not.",
-                *(mode, folder),
+                "The encoder of this adapter is quantized to %s, which the "
+                "format %s cannot store. On an encoder that is not quantized, "
+                "its answers differ by the rounding.",
+                *(mode, form),
             )
         card = _card(form, config, folder.name)
         (partial / "README.md").write_text(card, encoding="utf-8")
@@ -282,8 +282,9 @@ model.{load}("path/of/this/folder", {options})"""
     mode = config["encoder"].get("quantization")
     if mode:
         about += (
-            f" The adapter was trained on the encoder quantized to {mode} by "
-            "tf_adapters; on another, its answers differ by the rounding."
+            f" It was saved from a model whose encoder tf_adapters had "
+            f"quantized to {mode}; on another encoder, its answers differ by "
+            "the rounding."
         )
     return f"""{head}# {name}: an adapter for `{encoder}`
 

@@ -124,7 +124,7 @@ def _listed(fields: tuple[str, ...]) -> str:
 
 
 def _words(text: Any) -> Any:
-    return list_fields.words(text) if isinstance(text, str) else text
+    return list_fields.words_of(text) if isinstance(text, str) else text
 
 
 def reading_of(

@@ -72,14 +72,22 @@ def _short_run_rate(method: dict[str, Any]) -> float:
     """Returns the lowest rate that a method or one of its parts needs."""
     settings = presets.complete(method)
     rate = _RATES.get(settings["name"], _USUAL_RATE)
-    if (
-        settings["name"] == "bottleneck_forms"
-        and settings.get("scaling", 1) > 1
-    ):
+    is_scaled = _number(settings.get("scaling")) > 1
+    if settings["name"] == "bottleneck_forms" and is_scaled:
         rate = _SCALED_RATE
     parts = settings.get("parts") if settings["name"] == "union" else None
-    named = [{"name": p} if isinstance(p, str) else p for p in parts or ()]
+    if not isinstance(parts, list | tuple):
+        parts = ()  # Wrong values are refused when the method is made.
+    named = [{"name": p} if isinstance(p, str) else p for p in parts]
     return min([rate, *map(_short_run_rate, named)])
+
+
+def _number(value: Any) -> float:
+    """Returns a setting as a number. In YAML, 1e-1 is a string."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return 0.0
 
 
 def _rate_of_preset(method: str) -> float:

@@ -171,28 +171,6 @@ def test_a_network_whose_process_ended_is_no_others(tmp_path, monkeypatch):
     _check_the_first_is_kept(folder)
 
 
-def test_a_stopped_search_that_overwrites_goes_on(tmp_path, monkeypatch):
-    """As any other run; a finished one, or one without it, begins again."""
-    tried = []
-
-    def train(network, settings, *_):
-        if len(tried) == 4:
-            tried.append("stop")
-            raise Stopped("now")
-        tried.append(settings["learning_rate"])
-        return 0.5
-
-    monkeypatch.setattr(no_bert_training, "train_network", train)
-    folder = tmp_path / "run"
-    assert commands.run(folder, SETTINGS) == 0
-    assert commands.run(folder, SETTINGS, overwrite=True) == 75
-    assert commands.run(folder, SETTINGS, overwrite=True) == 0
-    # Three, of which the search that was stopped had the first again.
-    assert len(tried) == 3 + 1 + 1 + 2 and tried[3] == tried[0]
-    assert commands.run(folder, SETTINGS, overwrite=True) == 0
-    assert len(tried) == 7 + 3
-
-
 def test_a_network_that_diverges_scores_less_than_any():
     class Data:
         metrics = ("pearson",)

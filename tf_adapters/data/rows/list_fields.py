@@ -51,7 +51,7 @@ def list_of_texts(fields: Any, field: str, task: Task) -> list[Any]:
         raise UserError(f"field `{field}` is missing; received {cut(received)}")
     if isinstance(value, str):
         is_words = task.kind.list_field == "words"
-        value = words(value) if is_words else _parse(field, value)
+        value = words_of(value) if is_words else _parse(field, value)
     is_list = isinstance(value, list) and value
     if not is_list or not all(isinstance(text, str) for text in value):
         raise UserError(
@@ -68,7 +68,7 @@ def list_of_texts(fields: Any, field: str, task: Task) -> list[Any]:
     return value
 
 
-def words(text: str) -> list[Any]:
+def words_of(text: str) -> list[Any]:
     """Returns the words of a text, which are separated by ASCII spaces."""
     return [word for word in _BLANKS.split(text) if word]
 
@@ -102,7 +102,7 @@ def parse_tags(
     """
     if value is None or value == "":
         return None
-    tags = words(value) if isinstance(value, str) else value
+    tags = words_of(value) if isinstance(value, str) else value
     if not isinstance(tags, list):
         raise UserError(
             f"labels must be a list of tags, received {shown(value)}"

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 
 TRIALS, MODEL = "trials.log", "model.keras"
-# Key of a study that was started with `overwrite`.
-_OVERWRITES = "overwrites"
 _KINDS = ("classification", "regression")
 _WEIGHTS = "class_weights"
 # Settings that only runs with an encoder use.
@@ -82,8 +80,7 @@ def run_search(
         task_data: `TaskData` of classification or regression.
         model_dir: Run folder. It gets the best network, `model.keras`.
         test: Whether to evaluate on all splits, not only on validation.
-        overwrite: Whether to discard earlier trials, except those of the same
-            search with `overwrite` that was stopped.
+        overwrite: Whether to discard earlier trials.
 
     Raises:
         ConfigError: If the task is of another kind, if `search` is invalid, or
@@ -94,9 +91,10 @@ def run_search(
     fingerprints = task_data.fingerprints
     data = no_bert_training.Data(config, task_data.task, task_data.rows)
     run = RunFolder(model_dir, config, fingerprints, overwrite)
-    with contextlib.closing(run), _ending_at_sigterm():
-        study = _open_study(run.folder, config, fingerprints, overwrite)
-        best = _try_networks(study, config, run, data)
+    if overwrite:
+        (run.folder / TRIALS).unlink(missing_ok=True)
+    with contextlib.closing(run), _ending_at_sigterm(overwrite):
+        best = _try_networks(config, run, data, fingerprints)
         network = keras.saving.load_model(run.folder / MODEL, compile=False)
         splits = data.splits if test else ("validation",)
         metrics = {}
@@ -115,27 +113,29 @@ def run_search(
 
 
 @contextlib.contextmanager
-def _ending_at_sigterm() -> Iterator[None]:
+def _ending_at_sigterm(overwrite: bool) -> Iterator[None]:
     """Context manager that stops the search at SIGTERM, by raising `Stopped`.
 
     The network that is being trained then is lost.
     """
+    without = " without --overwrite" if overwrite else ""
 
     def stop(number: Any, frame: Any) -> None:
         raise Stopped(
-            "Stopped by SIGTERM. The same command resumes after the last "
-            "finished network."
+            f"Stopped by SIGTERM. The same command{without} resumes after the "
+            "last finished network."
         )
 
     with on_sigterm(stop):
         yield
 
 
-def _try_networks(study: Any, config: Config, run: Any, data: Any) -> Any:
+def _try_networks(config: Config, run: Any, data: Any, fingerprint: Any) -> Any:
     """Trains `search.trials` networks, except those that finished earlier.
 
     Returns the best trial.
     """
+    study = _open_study(run.folder, config, fingerprint)
     for trial in _finished(study):
         _log(run, trial)
     if _finished(study):
@@ -172,24 +172,7 @@ def _check_unused(config: Config) -> None:
         )
 
 
-def _open_study(
-    folder: Path, config: Config, fingerprint: Any, overwrite: bool
-) -> Any:
-    """Returns the study to continue; see `_stored_study`.
-
-    With `overwrite`, this is a new study, unless the stored one was started
-    with `overwrite` too and was stopped before its last trial.
-    """
-    study = _stored_study(folder, config, fingerprint)
-    is_stopped = len(_finished(study)) < config.search.trials
-    if overwrite and not (is_stopped and study.user_attrs.get(_OVERWRITES)):
-        (folder / TRIALS).unlink()
-        study = _stored_study(folder, config, fingerprint)
-        study.set_user_attr(_OVERWRITES, True)
-    return study
-
-
-def _stored_study(folder: Path, config: Config, fingerprint: Any) -> Any:
+def _open_study(folder: Path, config: Config, fingerprint: Any) -> Any:
     """Returns the Optuna study that is stored in a folder, or creates it.
 
     `fingerprint` identifies the data. Other data or settings get a new study.

@@ -9,6 +9,7 @@ import pytest
 
 from tests import commands
 from tests.cli import subcommands
+from tf_adapters.common import settings_text
 from tf_adapters.config import resolve
 from tf_adapters.text import defaults
 
@@ -242,6 +243,9 @@ def test_numbers_are_predicted_where_that_is_asked(tmp_path, capsys):
     flags = ("--head=regression", "--method=head_only", "--epochs=1")
     assert _train(tmp_path, *flags) == 0
     assert "labels from 0 to 2.9, mean 1.45" in capsys.readouterr().out
+    # The head begins at the mean of the rows that are trained on.
+    trained = settings_text.load_yaml(tmp_path / "run/config.yaml")
+    assert trained["head"] == {"initial_bias": "mean"}
     metrics = {"spearman", "pearson", "loss"}
     assert set(_result(tmp_path)["validation"]) == metrics
 

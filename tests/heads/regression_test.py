@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tf_adapters import heads
+from tf_adapters.common.errors import UserError
 
 HEAD = heads.Regression()
 
@@ -78,3 +79,18 @@ def test_a_hidden_layer_is_a_setting():
     )
     with pytest.raises(ValueError, match="hidden_layer"):
         heads.Regression(hidden_layer="swish")
+
+
+def test_a_head_begins_at_a_number_or_the_mean_label():
+    rows = [{"label": 50}, {"label": 70.5}]
+    head = heads.Regression(initial_bias="mean").for_rows(rows)
+    assert head.initial_bias == 60.25
+    assert heads.Regression(initial_bias=3).for_rows(rows).initial_bias == 3
+    layer = head.make_layer()
+    layer.build({"sequence_output": (None, None, 4)})
+    np.testing.assert_array_equal(layer.bias, [60.25])
+    stored = heads.to_config(heads.Regression(initial_bias="mean"))
+    assert heads.from_config(stored).make_layer().initial_bias == 0
+    for wrong in ("median", None, float("nan")):
+        with pytest.raises(UserError, match="must be a number or"):
+            heads.Regression(initial_bias=wrong)

@@ -164,6 +164,16 @@ def test_every_head_trains_and_answers(head, texts, labels, key):
     assert np.isfinite(model.evaluate(texts, labels, verbose=0)["loss"])
 
 
+def test_regression_begins_at_the_mean_label_of_the_first_fit():
+    model = _model(head="regression", learning_rate=1e-6)
+    bias = model.adapter_model.head_layer.bias
+    _fit(model, TEXTS, [50 + i for i in range(len(TEXTS))], epochs=1)
+    mean = 50 + (len(TEXTS) - 1) / 2
+    np.testing.assert_allclose(bias, [mean], atol=1e-3)
+    _fit(model, TEXTS, [0] * len(TEXTS), epochs=1)
+    np.testing.assert_allclose(bias, [mean], atol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("head", "texts", "labels"),
     [

@@ -85,6 +85,8 @@ class DropoutAndLinearLayer(Float32Layer):
         self.dropout_rate = dropout_rate
         self.hidden_activation = hidden_activation
         self.hidden_dropout_rate = hidden_dropout_rate
+        # Initial value of the bias of the linear layer.
+        self.initial_bias = 0.0
 
     def build(self, input_shape: Any) -> None:
         width = width_of(input_shape)
@@ -102,7 +104,12 @@ class DropoutAndLinearLayer(Float32Layer):
             initializers.truncated_normal(0.02),
             name=f"{start}kernel",
         )
-        bias = self.add_weight((num_outputs,), "zeros", name=f"{start}bias")
+        value = 0.0 if start else self.initial_bias
+        bias = self.add_weight(
+            (num_outputs,),
+            keras.initializers.Constant(value),
+            name=f"{start}bias",
+        )
         return kernel, bias
 
     @property

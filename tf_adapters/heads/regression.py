@@ -1,11 +1,17 @@
 """Regression of one number for each text."""
 
 import dataclasses
+import math
+import numbers
+import typing
 from typing import Any
+from typing import Self
 
 from keras import ops
 import numpy as np
 
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.common.types import Tensor
 from tf_adapters.heads import explained
 from tf_adapters.heads.explained import Explained
@@ -14,6 +20,10 @@ from tf_adapters.heads.labels import check_outputs
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.registry import register
 from tf_adapters.heads.vector_head import VectorHead
+from tf_adapters.heads.windows import WindowsLayer
+
+# The value of `initial_bias` that stands for the mean of the training labels.
+MEAN = "mean"
 
 
 @register("regression")
@@ -27,6 +37,11 @@ class Regression(VectorHead):
         dropout_rate: Rate of dropout before the linear layer. Defaults to 0.1.
         hidden_layer: See `TextHead`.
         hidden_dropout_rate: See `TextHead`.
+        initial_bias: Number that the head predicts for any text before it is
+            trained, apart from the small part of its random kernel: 0
+            (default), another number, or `"mean"` for the mean of the training
+            labels. With labels far from 0, the adapters otherwise first learn
+            to make all texts alike.
         windows: See `VectorHead`, also for `window_stride` and `pooling`.
 
     Examples:
@@ -40,6 +55,35 @@ class Regression(VectorHead):
     dropout_rate: float = 0.1
     hidden_layer: HiddenLayer = "none"
     hidden_dropout_rate: float = 0.0
+    initial_bias: typing.Any = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        bias: Any = self.initial_bias
+        is_number = isinstance(bias, numbers.Real) and math.isfinite(bias)
+        if bias != MEAN and not is_number:
+            raise UserError(
+                f'`initial_bias` must be a number or "{MEAN}". Received: '
+                f"initial_bias={shown(bias)}"
+            )
+
+    def for_rows(self, rows: list[dict[str, Any]]) -> Self:
+        """Returns a copy whose `initial_bias` is a number.
+
+        This happens only if it is `"mean"`. Otherwise, the head itself is
+        returned.
+        """
+        if self.initial_bias != MEAN:
+            return self
+        mean = float(self.targets(rows).mean(dtype="float64"))
+        return dataclasses.replace(self, initial_bias=mean)
+
+    def make_layer(self) -> WindowsLayer:
+        """Creates the layer that maps encoder outputs to a number."""
+        layer = super().make_layer()
+        if self.initial_bias != MEAN:
+            layer.initial_bias = float(self.initial_bias)
+        return layer
 
     def targets(self, rows: list[dict[str, Any]]) -> np.ndarray:
         """Returns the labels of rows, `(len(rows),)` float32.

@@ -17,7 +17,8 @@ from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.runs import remote_folder
 from tf_adapters.tasks.task import Task
 
-# Numeric labels above this are learned slowly. STS-B's, up to 5, train well.
+# Numeric labels that are farther than this from the head's first prediction
+# are learned slowly. STS-B's, up to 5, train well.
 _FAR = 10
 # Maximum number of classes to name. The most frequent ones are named.
 _MOST_NAMED = 10
@@ -66,7 +67,7 @@ def print_labels(
             f"{classes} with the seed (to choose others: --validation=<file>)"
         )
     if task.kind.label == "number":
-        say(_numbers(known, task.head))
+        say(_numbers(known, task.head, data.file is not None))
         return
     counts = collections.Counter(task.labels[label] for label in known)
     # Without quotes, a class named `5` would look like a second count.
@@ -83,13 +84,16 @@ def print_labels(
     )
 
 
-def _numbers(labels: Any, head: str) -> str:
+def _numbers(labels: Any, head: str, is_table: bool) -> str:
     mean = sum(labels) / len(labels)
     text = f"labels from {min(labels):g} to {max(labels):g}, mean {mean:.4g}"
-    if head == "regression" and max(map(abs, labels)) > _FAR:
+    start = mean if is_table else 0
+    distance = max(abs(label - start) for label in labels)
+    if head == "regression" and distance > _FAR:
         text += (
-            "; the head begins at 0, and learns numbers so far from it "
-            "slowly: divide them, so that most are below 5"
+            f"; the head begins at {'their mean' if is_table else '0'}, and "
+            "learns numbers so far from it slowly: divide them, so that most "
+            "are within 5 of it"
         )
     return text
 

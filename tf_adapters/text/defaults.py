@@ -108,8 +108,9 @@ def with_short_run(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     therefore uses a rate for short runs, and at least 200 steps unless epochs
     or steps are set. Its method is `pfeiffer` unless one is set. Evaluations
     include the loss, because the accuracy on a few rows is often the same for
-    several epochs. Settings in `layers` take precedence. A method that trains
-    a network of its own, `no_bert`, keeps its preset.
+    several epochs. Regression begins at the mean of the labels. Settings in
+    `layers` take precedence. A method that trains a network of its own,
+    `no_bert`, keeps its preset.
 
     Args:
         layers: Nested dicts of settings; later ones take precedence. The last
@@ -128,7 +129,14 @@ def with_short_run(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     named = set().union(*map(dataclass_config.flatten, layers))
     if not named & {"train.epochs", "train.max_steps"}:
         train["min_steps"] = _LEAST_STEPS
-    return [{"train": train, "method": {"name": method}}, *layers]
+    head = {"initial_bias": "mean"} if _is_regression(layers) else {}
+    usual = {"train": train, "method": {"name": method}, "head": head}
+    return [usual, *layers]
+
+
+def _is_regression(layers: list[dict[str, Any]]) -> bool:
+    named = [(layer.get("data") or {}).get("head") for layer in layers]
+    return next(filter(None, reversed(named)), None) == "regression"
 
 
 def _has_own_training(method: str) -> bool:

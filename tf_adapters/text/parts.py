@@ -17,6 +17,7 @@ from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
+from tf_adapters.heads.regression import MEAN
 from tf_adapters.heads.windows import check_pools_windows
 from tf_adapters.interop import stored_adapter
 from tf_adapters.models import model_checks
@@ -84,7 +85,8 @@ def _head_of(
         names: Any = labels  # The head checks and converts them.
         return heads.Classification(names)
     if isinstance(head, str):
-        return heads.from_config({"name": head})
+        start = {"initial_bias": MEAN} if head == "regression" else {}
+        return heads.from_config({"name": head, **start})
     if head is None:
         raise UserError(
             "A text model needs the names of its classes, "

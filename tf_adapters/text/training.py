@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
+from keras import ops
 import numpy as np
 
 from tf_adapters import heads
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.data.rows.class_ids import class_id
+from tf_adapters.heads.regression import MEAN
 from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.text import predicting
 from tf_adapters.text.batches import TextBatches
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     from tf_adapters.data.examples import Examples
     from tf_adapters.data.tokens.packer import Packer
+    from tf_adapters.models.adapter_model import AdapterModel
     from tf_adapters.text.rows import TextRows
 
 
@@ -66,6 +69,27 @@ def batches_of(
     encoded = head.encode(rows.at(range(len(rows))), rows.fields, packer)
     _check_some_label(encoded)
     return TextBatches(encoded, batch_size, in_order=seed is None, **options)
+
+
+def start_at_mean(model: AdapterModel, rows: TextRows) -> None:
+    """Sets the bias of a regression head to the mean label before it trains.
+
+    This happens only if `initial_bias` is `"mean"`, and the bias is still 0.
+    The mean is that of the first rows, at most `ROWS_AT_ONCE`.
+
+    Args:
+        model: `AdapterModel`.
+        rows: `TextRows` with labels.
+    """
+    head = model.head
+    if not isinstance(head, heads.Regression) or head.initial_bias != MEAN:
+        return
+    bias = model.head_layer.bias
+    if np.any(ops.convert_to_numpy(bias)):
+        return
+    first = rows.at(range(min(len(rows), ROWS_AT_ONCE)))
+    if first:
+        bias.assign([head.for_rows(first).initial_bias])
 
 
 def _check_some_label(encoded: Examples) -> None:

@@ -58,8 +58,26 @@ def test_the_rows_of_a_table_are_said_if_all_are_used(limit, found):
     )
     rows = {"train": [{"label": 0}] * 2, "validation": [{"label": 1}]}
     lines = []
-    summary.print_labels(task, rows, config.data, lines.append)
+    summary.print_labels(task, rows, config, lines.append)
     assert found in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("bias", "said"),
+    [(0, "the head begins at 0,"), ("mean", ""), (1e3, "begins at 1000,")],
+)
+def test_labels_far_from_the_heads_start_are_said(bias, said):
+    config = resolve.resolve_config(
+        {"task": "toy", "method": "houlsby", "head": {"initial_bias": bias}}
+    )
+    task = types.SimpleNamespace(
+        kind=types.SimpleNamespace(label="number"), head="regression", files={}
+    )
+    rows = {"train": [{"label": 95}, {"label": 105}]}
+    lines = []
+    summary.print_labels(task, rows, config, lines.append)
+    assert lines[0].startswith("labels from 95 to 105, mean 100")
+    assert said in lines[0] and ("head" in lines[0]) == bool(said)
 
 
 @pytest.mark.parametrize(

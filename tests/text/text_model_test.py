@@ -167,8 +167,10 @@ def test_every_head_trains_and_answers(head, texts, labels, key):
 def test_regression_begins_at_the_mean_label_of_the_first_fit():
     model = _model(head="regression", learning_rate=1e-6)
     bias = model.adapter_model.head_layer.bias
-    _fit(model, TEXTS, [50 + i for i in range(len(TEXTS))], epochs=1)
-    mean = 50 + (len(TEXTS) - 1) / 2
+    labels = [50 + i for i in range(len(TEXTS))]
+    weights = [0.0, *[1.0] * (len(TEXTS) - 1)]
+    _fit(model, TEXTS, labels, epochs=1, sample_weight=weights)
+    mean = 50 + len(TEXTS) / 2
     np.testing.assert_allclose(bias, [mean], atol=1e-3)
     _fit(model, TEXTS, [0] * len(TEXTS), epochs=1)
     np.testing.assert_allclose(bias, [mean], atol=1e-3)

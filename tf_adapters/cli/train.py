@@ -71,7 +71,7 @@ def train_command(config: Config, model_dir: Path, options: Any) -> None:
     data = task_data.load_task_data(config)
     if _is_finished(declared, model_dir, options, data.fingerprints):
         return
-    summary.print_labels(data.task, data.rows, config.data)
+    summary.print_labels(data.task, data.rows, config)
     train_alone = config.method.own_training()
     if train_alone is not None:
         result = train_alone(

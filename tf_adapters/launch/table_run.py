@@ -153,7 +153,7 @@ def _train(
             result = earlier_runs.finished_result(
                 folder, config, data.fingerprints
             )
-        summary.print_labels(data.task, data.rows, config.data, say_in_python)
+        summary.print_labels(data.task, data.rows, config, say_in_python)
         if result is None:
             summary.print_plan(config, data.rows, say_in_python)
             result = whole_run.train_run(

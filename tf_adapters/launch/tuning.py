@@ -109,7 +109,7 @@ def search_settings(
             space = space.on_top(opened.keep_tables(source))
         first = [space.usual(method) for method in space.methods]
         journal = SearchJournal(opened.journal, config.seed, first)
-        summary.print_labels(data.task, data.rows, config.data)
+        summary.print_labels(data.task, data.rows, config)
         try:
             return _Search(space, data, opened, journal).run(trials)
         except Stopped as error:

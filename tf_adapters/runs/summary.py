@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from tf_adapters.config import task as config_task
-from tf_adapters.config.data_settings import DataConfig
 from tf_adapters.config.settings import Config
 from tf_adapters.data.rows import splits
 from tf_adapters.data.rows import zero_shot_transfer
@@ -36,7 +35,7 @@ _say = functools.partial(print, flush=True)
 def print_labels(
     task: Task,
     rows: dict[str, list[Any]],
-    data: DataConfig,
+    config: Config,
     say: Callable[[str], object] = _say,
 ) -> None:
     """Prints the number of rows per class, or the range of numeric labels.
@@ -48,7 +47,7 @@ def print_labels(
     Args:
         task: `Task` with resolved labels.
         rows: Dict from split to rows.
-        data: `DataConfig`, which may limit the number of rows.
+        config: `Config`, which may limit the number of rows.
         say: Function that prints a line of text. The text may mention
             command-line flags. Default: `print`.
     """
@@ -59,7 +58,7 @@ def print_labels(
         held_out = rows["validation"]
         known += [row["label"] for row in held_out]
         classes = " from each class" * (task.kind.label == "class")
-        limits = [getattr(data, name) for name in _LIMITS]
+        limits = [getattr(config.data, name) for name in _LIMITS]
         # How many rows the table has is not known if only some are used.
         table = "" if any(limits) else f"of {len(known):,} "
         say(
@@ -67,7 +66,7 @@ def print_labels(
             f"{classes} with the seed (to choose others: --validation=<file>)"
         )
     if task.kind.label == "number":
-        say(_numbers(known, task.head, data.file is not None))
+        say(_numbers(known, task.head, config.head or {}))
         return
     counts = collections.Counter(task.labels[label] for label in known)
     # Without quotes, a class named `5` would look like a second count.
@@ -84,16 +83,17 @@ def print_labels(
     )
 
 
-def _numbers(labels: Any, head: str, is_table: bool) -> str:
+def _numbers(labels: Any, head: str, settings: dict[str, Any]) -> str:
     mean = sum(labels) / len(labels)
     text = f"labels from {min(labels):g} to {max(labels):g}, mean {mean:.4g}"
-    start = mean if is_table else 0
-    distance = max(abs(label - start) for label in labels)
+    bias = settings.get("initial_bias", 0)
+    if not isinstance(bias, int | float):  # The head refuses other texts.
+        bias = mean
+    distance = max(abs(label - bias) for label in labels)
     if head == "regression" and distance > _FAR:
         text += (
-            f"; the head begins at {'their mean' if is_table else '0'}, and "
-            "learns numbers so far from it slowly: divide them, so that most "
-            "are within 5 of it"
+            f"; the head begins at {bias:.4g}, and learns numbers so far from "
+            "it slowly: divide them, so that most are within 5 of it"
         )
     return text
 

@@ -135,7 +135,8 @@ def with_short_run(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _is_regression(layers: list[dict[str, Any]]) -> bool:
-    named = [(layer.get("data") or {}).get("head") for layer in layers]
+    data = [layer.get("data") for layer in layers]
+    named = [one.get("head") for one in data if isinstance(one, dict)]
     return next(filter(None, reversed(named)), None) == "regression"
 
 

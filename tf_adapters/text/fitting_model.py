@@ -165,7 +165,7 @@ class FittingModel(ExplainingModel):
                 initial_epoch,
             )
             self.text_fields = train.fields
-            training.start_at_mean(self.adapter_model, train)
+            training.start_at_mean(self.adapter_model, train, weights)
             return self.adapter_model.fit(
                 batches,
                 callbacks=training.with_validation(callbacks, check),

@@ -71,15 +71,17 @@ def batches_of(
     return TextBatches(encoded, batch_size, in_order=seed is None, **options)
 
 
-def start_at_mean(model: AdapterModel, rows: TextRows) -> None:
+def start_at_mean(
+    model: AdapterModel, rows: TextRows, weights: np.ndarray | None
+) -> None:
     """Sets the bias of a regression head to the mean label before it trains.
 
     This happens only if `initial_bias` is `"mean"`, and the bias is still 0.
-    The mean is that of the first rows, at most `ROWS_AT_ONCE`.
 
     Args:
         model: `AdapterModel`.
         rows: `TextRows` with labels.
+        weights: Array with the weight of each row's loss, or `None`.
     """
     head = model.head
     if not isinstance(head, heads.Regression) or head.initial_bias != MEAN:
@@ -87,9 +89,12 @@ def start_at_mean(model: AdapterModel, rows: TextRows) -> None:
     bias = model.head_layer.bias
     if np.any(ops.convert_to_numpy(bias)):
         return
-    first = rows.at(range(min(len(rows), ROWS_AT_ONCE)))
-    if first:
-        bias.assign([head.for_rows(first).initial_bias])
+    labels = [row["label"] for row in rows]
+    weights = (
+        np.ones(len(labels)) if weights is None else weights[: len(labels)]
+    )
+    if np.sum(weights) > 0:
+        bias.assign([np.average(labels, weights=weights)])
 
 
 def _check_some_label(encoded: Examples) -> None:

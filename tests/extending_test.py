@@ -285,10 +285,24 @@ class _UnnamedDense(methods.Method):
         return [{"after_ffn": _Dense()} for _ in range(shape.num_blocks)]
 
 
+class _Frozen(methods.Method):
+    def make_slots(self, shape):
+        return [
+            {"after_ffn": _Constant(name=f"block_{i}")}
+            for i in range(shape.num_blocks)
+        ]
+
+
+class _Constant(Slot):
+    def build(self, input_shape):
+        self.add_weight((2,), name="constant", trainable=False)
+
+
 @pytest.mark.parametrize(
     ("method", "message"),
     [
         (_UnnamedDense(), "Keras generated"),
+        (_Frozen(), "`block_0/constant` of a slot does not train"),
         (_Named(), "Two trained weights are called `mine/vector`"),
     ],
 )

@@ -1,5 +1,6 @@
 """Tests that a command does not write over its input or a folder."""
 
+import os
 import types
 
 import pytest
@@ -31,6 +32,18 @@ def test_the_output_is_not_the_input(tmp_path):
     for output in (other, tmp_path / "new" / "c.csv"):
         _check("predict", rows, output)
     _check("predict", "-", other)
+
+
+def test_the_output_is_a_file_that_can_be_written(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for output in (pipe, os.devnull):
+        with pytest.raises(ConfigError, match="a device or a pipe"):
+            _check("predict", "-", output)
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(ConfigError, match="no file can be written in"):
+        _check("predict", "-", file / "new" / "c.csv")
 
 
 @pytest.mark.parametrize("mode", ["predict", "encode"])

@@ -29,6 +29,26 @@ def test_pairs_of_surrogates_are_characters():
     assert text_files.parse_json(r'"\ud83d\ude00"') == "\U0001f600"
 
 
+class _Text(str):
+    """A text whose characters must not be read one by one, which is slow."""
+
+    def __iter__(self):
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", True),
+        ("é\0\U0001f600", True),
+        ("a\ud800", False),
+        ("\udfff", False),
+    ],
+)
+def test_texts_with_half_a_character(text, expected):
+    assert text_files.is_unicode(_Text(text)) == expected
+
+
 _BILLIONS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{new}: &{new} [{', '.join([f'*{old}'] * 10)}]\n"
     for old, new in zip("abcdefgh", "bcdefghi", strict=True)

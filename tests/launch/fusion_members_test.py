@@ -9,6 +9,7 @@ import shutil
 import pytest
 
 from tests import commands
+from tests.cli import subcommands
 from tests.fixtures import huggingface_folders
 from tests.fixtures import studies
 from tf_adapters.cli import analyse
@@ -331,8 +332,12 @@ def test_both_stages_and_pruning_with_real_processes(tmp_path, capsys):
     moved = str(tmp_path / "moved")
     shutil.move(kept.method.adapters[0], moved)
     layer = {"method": {"adapters": [moved]}}
-    assert commands.run(smaller, mode="export") == 1
-    assert "Give the folders of all its members" in capsys.readouterr().err
+    for command in (("eval",), ("explain", "a fine film")):
+        name, *rest = command
+        assert subcommands.run(name, str(smaller), *rest) == 1
+        assert "Give the folders of all its members" in capsys.readouterr().err
+        flag = f"--adapters={moved}"
+        assert subcommands.run(name, str(smaller), *rest, flag) == 0
     options = {"mode": "export", "adapters": [moved]}
     assert commands.run(smaller, layer, **options) == 0
     assert (smaller / "export" / config.task / "1" / "saved_model.pb").exists()

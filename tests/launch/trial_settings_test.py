@@ -7,6 +7,7 @@ from tf_adapters.config import resolve
 from tf_adapters.launch import table_search
 from tf_adapters.launch import table_settings
 from tf_adapters.launch import trial_settings
+from tf_adapters.text import defaults
 
 DATA = {"data": {"file": "x.csv"}}
 
@@ -95,4 +96,4 @@ def test_a_search_has_trials():
 )
 def test_the_head_of_settings(settings, head, expected):
     layers = table_settings.layers_of_arguments(settings, "lora", head=head)
-    assert table_settings.head_of(layers) == expected
+    assert defaults.head_of(layers) == expected

@@ -12,7 +12,7 @@ from tf_adapters.common.errors import UserError
 PFEIFFER = methods.Pfeiffer(units=4)
 LORA = methods.LoRA(rank=2)
 OTHERS = {
-    "norms": (methods.Houlsby(units=4), "mean", "trained the encoder's layer"),
+    "norms": (methods.Houlsby(units=4), "mean", "weights of the encoder"),
     "another method": (LORA, "mean", "agree in their method"),
     "no sum of units": (methods.BitFit(), "mean", "houlsby, pfeiffer and lora"),
     "another width": (

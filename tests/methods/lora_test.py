@@ -16,6 +16,7 @@ from tests import tiny
 from tests.references import reparameterizations_numpy as reference
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.common.errors import UserError
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.layers.stateless_seeds import dropout
@@ -169,6 +170,16 @@ def test_fold_keeps_the_outputs_and_unfold_every_weight():
     np.testing.assert_allclose(
         model.predict(features, verbose=0), expected, atol=1e-5
     )
+
+
+def test_kernels_of_half_precision_cannot_hold_small_changes():
+    encoder = tiny.encoder(num_blocks=1, dtype="bfloat16")
+    model = adapt(encoder, methods.LoRA(rank=1))
+    with pytest.raises(UserError, match="bfloat16, which rounds away"):
+        model.fold()
+    assert not model.reparameterization.written()
+    with pytest.raises(UserError, match="trained weights must be float32"):
+        adapt(encoder, methods.DiffPruning())
 
 
 def test_a_union_of_two_is_folded():

@@ -48,6 +48,20 @@ def test_fit_adds_the_methods_penalty():
     assert abs(losses[1] - losses[0] - 0.8318 * gates) < 0.5
 
 
+def test_a_model_around_it_has_the_penalty_once():
+    encoder = tiny.encoder(num_blocks=1)
+    method = methods.AdapterBias(l0_lambda=1.0, train_norms="none")
+    model = adapt(encoder, method)
+    inputs = {
+        name: keras.Input((None,), dtype="int32", name=name)
+        for name in tiny.batch(encoder)
+    }
+    outer = keras.Model(inputs, model(inputs)["first_token_output"])
+    (penalty,) = outer.losses
+    np.testing.assert_allclose(penalty, model.penalty())
+    np.testing.assert_allclose(penalty, 0.8318 * (tiny.FFN_WIDTH + 1), 1e-3)
+
+
 @pytest.mark.parametrize(
     "method",
     [

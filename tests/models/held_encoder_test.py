@@ -120,3 +120,24 @@ def test_a_folded_model_is_unfolded_before_others_compute(encoder):
         bitfit(tiny.batch(encoder), training=True)
         for variable in bitfit.trained_variables().values():
             variable.assign(variable + 0.1)
+
+
+def test_models_trained_inside_others_do_not_mix_their_norms(encoder):
+    batch = tiny.batch(encoder)
+    inner = [
+        adapt(encoder, methods.Houlsby(units=2), name=name) for name in "ab"
+    ]
+    inputs = {
+        name: keras.Input((None,), dtype="int32", name=name) for name in batch
+    }
+    outer = []
+    for model in inner:
+        outputs = model(inputs)["first_token_output"][:, :1]
+        outer.append(keras.Model(inputs, outputs))
+        outer[-1].compile("adam", "mse")
+    outer[0].fit(batch, LABELS, verbose=0)
+    with pytest.raises(UserError, match="the model `a` has changed"):
+        outer[1].fit(batch, LABELS, verbose=0)
+    with pytest.raises(UserError, match="the model `a` has changed"):
+        inner[1].predict(batch, verbose=0)
+    outer[0].predict(batch, verbose=0)

@@ -164,6 +164,26 @@ def test_it_predicts_and_becomes_another_librarys_folder(mean, folder, capsys):
     assert (mean / "adapterhub/mnli/adapter_config.json").exists()
 
 
+def test_a_head_with_other_classes_than_the_data_is_refused(
+    folder, tmp_path, capsys
+):
+    rows = [
+        {"text": f"{word} {i}", "label": label}
+        for i in range(5)
+        for word, label in (("good", "b"), ("bad", "c"), ("dull", "a"))
+    ]
+    run, table = tmp_path / "one", tmp_path / "table.jsonl"
+    flags = [f"--data={table}", f"--encoder={commands.ENCODER}"]
+    flags += ["--epochs=1", "--max_length=16"]
+    commands.write_rows(table, rows)
+    assert subcommands.run("train", *flags, f"--model_dir={run}") == 0
+    commands.write_rows(table, [row for row in rows if row["label"] != "a"])
+    capsys.readouterr()
+    flags = [f"--adapters={run},{run}", f"--model_dir={tmp_path / 'both'}"]
+    assert subcommands.run("merge", *flags) == 1
+    assert "predicts a, b, c, but task" in capsys.readouterr().err
+
+
 MISTAKES = {
     "a run is there": (["--model_dir={runs}/rte"], "holds a run"),
     "over a member": (["--model_dir={runs}/qqp"], "would replace it"),

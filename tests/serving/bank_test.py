@@ -1,6 +1,7 @@
 """The adapters in the server's memory, without its forward pass."""
 
 import concurrent.futures
+import contextlib
 import errno
 import shutil
 
@@ -13,6 +14,7 @@ from tf_adapters import heads
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import hub
 from tf_adapters.interop.hub import HubError
+from tf_adapters.models import bank_storage
 from tf_adapters.serving import engine
 from tf_adapters.serving.adapter_bank import AdapterBank
 from tf_adapters.serving.failures import loading_failed
@@ -131,6 +133,33 @@ def _error(number):
 )
 def test_errors_of_disk_and_network_may_pass(error, status):
     assert loading_failed(error).status == status
+
+
+class ResourceExhaustedError(Exception):
+    """Has the name of TensorFlow's error, whose class is not imported."""
+
+
+@pytest.mark.parametrize("kind", [MemoryError, ResourceExhaustedError])
+def test_too_little_memory_may_pass(kind):
+    assert loading_failed(kind("an error")).status == 503
+    error = AdapterError("The bank cannot grow.")
+    error.__cause__ = kind("an error")
+    assert loading_failed(error).status == 503
+
+
+def test_a_bank_that_is_in_use_may_have_room_later(folder, monkeypatch):
+    monkeypatch.setattr(bank_storage, "_TIMEOUT", 0.01)
+    bank, source = _bank(capacity=1), str(folder / "films")
+    with (
+        contextlib.ExitStack() as requests,
+        pytest.raises(AdapterError) as caught,
+    ):
+        # It has a few more places than adapters.
+        for key in "abcd":
+            bank.load(key, source)
+            requests.enter_context(bank.using([key], {key: source}))
+    assert loading_failed(caught.value).status == 503
+    assert bank.load("d", source)["method"] == "pfeiffer"
 
 
 def test_an_adapter_of_the_hub_comes_back_as_it_was(folder, monkeypatch):

@@ -30,7 +30,7 @@ def _input(texts, **changes):
 
 def test_instances_are_texts_lists_or_objects():
     given = ["a", ["a", "b"], {"tokens": ["a", "b"]}, {"first": "a"}]
-    assert instances.read_instances(_body(instances=given)) == given
+    assert instances.read_instances(_body(instances=given), Limits()) == given
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_instances_are_texts_lists_or_objects():
 )
 def test_other_bodies_are_refused(body, message):
     with pytest.raises(RequestError, match=message) as caught:
-        instances.read_instances(body)
+        instances.read_instances(body, Limits())
     assert caught.value.status == 400
 
 
@@ -66,7 +66,7 @@ def test_inputs_become_rows():
         ],
         outputs=[{"name": "label"}],
     )
-    asked = tensors.read_infer(body)
+    asked = tensors.read_infer(body, Limits())
     assert asked.instances == [
         {"first": "a", "second": "c"},
         {"first": "b", "second": "d"},
@@ -81,7 +81,7 @@ def test_inputs_may_be_binary():
     one = _input([], shape=[3], parameters={"binary_data_size": len(binary)})
     del one["data"]
     header = _body(inputs=[one])
-    asked = tensors.read_infer(header + binary, str(len(header)))
+    asked = tensors.read_infer(header + binary, Limits(), str(len(header)))
     assert [row["text"] for row in asked.instances] == texts
 
 
@@ -103,7 +103,7 @@ def test_inputs_may_be_binary():
 def test_other_inputs_are_refused(changes, message):
     body = _body(inputs=[_input(["a"], **changes)])
     with pytest.raises(RequestError, match=message):
-        tensors.read_infer(body)
+        tensors.read_infer(body, Limits())
 
 
 @pytest.mark.parametrize(
@@ -117,24 +117,24 @@ def test_other_inputs_are_refused(changes, message):
 def test_names_that_no_response_can_repeat_are_refused(changes):
     body = _body(**{"inputs": [_input(["a"])], **changes})
     with pytest.raises(RequestError, match="half of a surrogate pair"):
-        tensors.read_infer(body)
+        tensors.read_infer(body, Limits())
 
 
 def test_no_input_replaces_another():
     body = _body(inputs=[_input(["a"]), _input(["b"])])
     with pytest.raises(RequestError, match="Two inputs are named `text`"):
-        tensors.read_infer(body)
+        tensors.read_infer(body, Limits())
 
 
 def test_a_long_number_of_bytes_is_refused():
     with pytest.raises(RequestError, match="must be a number of bytes"):
-        tensors.read_infer(_body(inputs=[_input(["a"])]), "9" * 5_000)
+        tensors.read_infer(_body(inputs=[_input(["a"])]), Limits(), "9" * 5_000)
 
 
 def test_inputs_of_different_lengths_are_refused():
     body = _body(inputs=[_input(["a"], name="x"), _input(["a", "b"], name="y")])
     with pytest.raises(RequestError, match="same shape"):
-        tensors.read_infer(body)
+        tensors.read_infer(body, Limits())
 
 
 def test_answers_become_tensors():
@@ -166,6 +166,7 @@ def test_too_many_or_too_long_texts_are_refused():
         (["a"] * 3, 413),
         (["abcd"], 413),
         ([{"x": ["ab", "cd"]}], 413),
+        ([["", "", "", ""]], 413),  # Empty words take time, too.
     ]:
         with pytest.raises(RequestError) as caught:
             limits.check_instances(given)
@@ -173,6 +174,30 @@ def test_too_many_or_too_long_texts_are_refused():
         # A request without texts cannot be split.
         several = "several requests" in caught.value.message
         assert several == (len(given) > limits.texts)
+
+
+def _refuse(*_):
+    raise AssertionError("A request with too many instances was checked.")
+
+
+def test_the_number_of_instances_is_checked_first(monkeypatch):
+    monkeypatch.setattr(instances, "check_instance", _refuse)
+    monkeypatch.setattr(tensors, "check_instance", _refuse)
+    limits = Limits(texts=2)
+    header = _body(
+        inputs=[_input([], data=None, parameters={"binary_data_size": 400})]
+    )
+    for read in (
+        lambda: instances.read_instances(_body(instances=["a"] * 3), limits),
+        lambda: tensors.read_infer(_body(inputs=[_input(["a"] * 3)]), limits),
+        # The shape of binary strings is checked after all have been read.
+        lambda: tensors.read_infer(
+            header + bytes(400), limits, str(len(header))
+        ),
+    ):
+        with pytest.raises(RequestError, match="1 to 2 instances") as caught:
+            read()
+        assert caught.value.status == 413
 
 
 async def _chunks(parts, seconds=0.0):
@@ -209,3 +234,5 @@ def test_a_client_may_ask_for_less_time_only():
 def test_tokens_are_estimated_from_characters():
     texts = ["a" * 30, "a" * 900]
     assert estimated_tokens(texts, longest=100) == 13 + 100
+    assert estimated_tokens(texts, longest=None) == 13 + 303
+    assert estimated_tokens([["a", "", "b", "c"]], longest=100) == 7

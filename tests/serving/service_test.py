@@ -2,12 +2,14 @@
 
 import asyncio
 import contextvars
+import threading
 import time
 
 import pytest
 from starlette.testclient import TestClient
 
 from tf_adapters.serving import catalog
+from tf_adapters.serving import sources
 from tf_adapters.serving.app import App
 from tf_adapters.serving.limits import Limits
 from tf_adapters.serving.messages import Reply
@@ -26,15 +28,19 @@ class _Engine:
         self.loads = []
         self.requests = []
         self.forgotten = []
+        self.asks = []
+        self.head = "classification"
 
     async def load(self, key, source):
         done = asyncio.get_running_loop().create_future()
         self.loads.append(done)
         self.requests.append(REQUEST.get())
         await done
-        return {"max_length": 8, "number": self.loads.index(done)}
+        number = self.loads.index(done)
+        return {"max_length": 8, "head": self.head, "number": number}
 
     async def answer(self, ask):
+        self.asks.append(ask)
         return Reply([{"label": "good"} for _ in ask.instances])
 
     async def load_first(self, sources):
@@ -158,6 +164,54 @@ def test_only_damaged_adapters_stay_refused(monkeypatch, status, later):
             _end(load)
         assert await asking == later
         assert (service.catalog.get("a").problem is None) == (later == 200)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("head", "tokens"), [("classification", 8), ("tagging", 3 + 1_000)]
+)
+def test_texts_that_are_split_count_as_a_whole(head, tokens):
+    async def run():
+        service = await _service()
+        service.engine.head = head
+        asking = await _begun(service.predict("a", ["a" * 3_000], 5))
+        _end(service.engine.loads[0])
+        await asking
+        assert [ask.tokens for ask in service.engine.asks] == [tokens]
+
+    asyncio.run(run())
+
+
+def test_nobody_waits_for_a_look_into_the_folders(monkeypatch):
+    looks, is_done = [], threading.Event()
+
+    def slow(places):
+        looks.append(places)
+        assert is_done.wait(10)
+        return {"a": "/other", "b": "/runs/b"}
+
+    monkeypatch.setattr(sources, "present_adapters", slow)
+
+    async def run():
+        service = await _service()
+        late, *others = [await _begun(service.offer("b")) for _ in range(3)]
+        late.cancel()  # Its client is gone.
+        listed = await _begun(service.offers())
+        # The other adapter answers meanwhile.
+        assert (await service.offer("a")).source == "/runs/a"
+        is_done.set()
+        found = await asyncio.gather(*others)
+        assert [offer.source for offer in found] == ["/runs/b"] * 2
+        assert [offer.name for offer in await listed] == ["a", "b"]
+        with pytest.raises(RequestError, match="no adapter `c`"):
+            await service.offer("c")
+        assert len(looks) == 1  # They look once a second.
+        # Loads look at once, because a client says that there is a new one.
+        loading = await _begun(service.load("c"))
+        with pytest.raises(RequestError, match="in the server's folders"):
+            await loading
+        assert len(looks) == 2
 
     asyncio.run(run())
 

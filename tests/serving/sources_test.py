@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +43,77 @@ def test_adapters_are_named_after_run_folders(tmp_path):
     found = present_adapters(places)
     assert found["films"] == str(tmp_path / "films")
     assert found.keys() == {"films", "hub", "many.sst2", "other.films"}
+
+
+def test_a_folder_that_cannot_be_read_hides_no_other(
+    tmp_path, monkeypatch, caplog
+):
+    _write(tmp_path / "films" / "adapter")
+    (tmp_path / "closed").mkdir()
+    closed, iterdir = [tmp_path / "closed"], Path.iterdir
+
+    def checked(folder):
+        if folder in closed:  # Root may read any folder.
+            raise PermissionError(13, "Permission denied")
+        return iterdir(folder)
+
+    monkeypatch.setattr(Path, "iterdir", checked)
+    wanted = {"films": str(tmp_path / "films")}
+    assert find_adapters([str(tmp_path)]) == wanted
+    assert present_adapters([str(tmp_path)]) == wanted
+    (line,) = caplog.messages
+    assert "closed is left out: Permission denied." in line
+    closed.append(tmp_path)
+    with pytest.raises(ConfigError, match="Cannot read .*Permission denied"):
+        find_adapters([str(tmp_path)])
+
+
+def test_names_that_no_reply_can_repeat_are_left_out(tmp_path, caplog):
+    _write(tmp_path / "films" / "adapter")
+    bad = tmp_path / os.fsdecode(b"r\xe9")
+    _write(bad / "adapter")
+    assert list(find_adapters([str(tmp_path)])) == ["films"]
+    assert "its name is not valid Unicode" in caplog.text
+    with pytest.raises(ConfigError, match="is not valid Unicode"):
+        find_adapters([str(bad)])
+
+
+def _write_run(folder, **files):
+    """Writes a run folder with an adapter and a log, as in training."""
+    _write(folder / "adapter")
+    for name in ("config.yaml", "metrics.jsonl"):
+        (folder / name).write_text("{}")
+    for name, text in files.items():
+        (folder / name.replace("_", ".")).write_text(text)
+
+
+def test_runs_that_have_not_finished_are_left_out(tmp_path, caplog):
+    _write_run(tmp_path / "done", result_json="{}")
+    # An earlier version wrote the fusions that it pruned without a result.
+    _write_run(tmp_path / "pruned", metrics_jsonl="")
+    _write_run(tmp_path / "training")
+    _write(tmp_path / "training" / "snapshots" / "100")
+    assert list(find_adapters([str(tmp_path)])) == ["done", "pruned"]
+    (line,) = caplog.messages
+    assert "training is left out: it holds a run that has not" in line
+    run = tmp_path / "training"
+    with pytest.raises(ConfigError, match="has not finished.*Resume it"):
+        find_adapters([str(run)])
+    assert present_adapters([str(run)]) == {}
+    # Its best weights so far may be asked for.
+    assert list(find_adapters([str(run / "adapter")])) == ["training"]
+
+
+def test_the_encoder_that_tasks_share_is_no_adapter(tmp_path):
+    run = tmp_path / "many"
+    _write_run(run / "sst2", result_json="{}")
+    _write_encoder(run / "encoder", "0" * 16)
+    assert list(find_adapters([str(tmp_path)])) == ["many.sst2"]
+    assert list(find_adapters([str(run)])) == ["sst2"]
+    # An adapter with a head may have this name.
+    config = run / "encoder" / "adapter_config.json"
+    config.write_text('{"head": {}}')
+    assert list(find_adapters([str(run)])) == ["encoder", "sst2"]
 
 
 def test_only_allowed_sources_are_loaded(tmp_path):

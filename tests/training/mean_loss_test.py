@@ -8,6 +8,7 @@ from tests.training import single_steps
 from tf_adapters import methods
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
+from tf_adapters.data.examples import IGNORED
 from tf_adapters.training.mean_loss import mean_loss
 
 pytestmark = pytest.mark.integration
@@ -32,6 +33,20 @@ def test_it_is_the_loss_of_one_batch(kind):
     found = mean_loss(head, trainer.predict(examples), examples)
     assert expected > 0.1
     assert found == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_hidden_tokens_have_a_mean_loss():
+    head, make = single_steps.HEADS["masked_lm"]
+    trainer = single_steps.make_trainer(
+        methods.Pfeiffer(units=2), head, single_steps.config()
+    )
+    examples = make()
+    outputs = trainer.predict(examples)
+    tokens = np.concatenate(outputs)
+    hidden = tokens[tokens[:, 1] != IGNORED]
+    assert len(hidden)
+    expected = -hidden[:, 0].mean()
+    assert mean_loss(head, outputs, examples) == pytest.approx(expected)
 
 
 def test_it_is_a_metric_where_it_is_asked_for():

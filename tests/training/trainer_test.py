@@ -69,6 +69,17 @@ def test_penalty_is_counted_once_over_replicas():
     assert abs(first[0] - first[1]) < 0.1 * penalty
 
 
+def test_regularizers_of_weights_count():
+    first = []
+    for term in (0.0, 2.0):
+        trainer = toy_runs.trainer(toy_runs.config(epochs=1), "one_device")
+        (kernel, _) = trainer.model.head_layer.weights
+        kernel.regularizer = lambda value, term=term: term + 0 * value[0, 0]
+        _, records, _ = toy_runs.fit(trainer)
+        first.append(toy_runs.losses(records)[0])
+    assert first[1] - first[0] == pytest.approx(2, abs=1e-4)
+
+
 def test_each_gradient_is_summed_over_replicas_once(monkeypatch):
     """The optimizer would repeat the sum that clipping needs."""
     summed = []

@@ -135,6 +135,7 @@ def _vectors(
 ) -> np.ndarray:
     from tf_adapters.runs import finished_run
     from tf_adapters.text import vectors
+    from tf_adapters.training.finite import check_outputs
 
     # Libraries may print messages when they download or load files.
     with contextlib.redirect_stdout(sys.stderr):
@@ -150,6 +151,7 @@ def _vectors(
         model = vectors.vectors_of(experiment.model)
         trainer = experiment.trainer_of(model, trained={})
         found = np.stack(trainer.predict(examples, "encoding"))
+    check_outputs(found)
     return vectors.of_single_texts(found)
 
 

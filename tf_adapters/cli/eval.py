@@ -98,8 +98,15 @@ COMMAND = Command(
             *("eval_languages", "max_length"),
         ),
         "Settings": (
-            *("encoder", "precision", "stack_on", "distribution_strategy"),
-            *("tpu", "config_file", "params_override", "plugin", "verbose"),
+            *("encoder", "precision", "stack_on", "adapters"),
+            *(
+                "distribution_strategy",
+                "tpu",
+                "config_file",
+                "params_override",
+                "plugin",
+                "verbose",
+            ),
             *("quantize", "backend"),
         ),
     },

@@ -56,7 +56,8 @@ def _explain(folder: str, texts: list[str], options: Any) -> Explanation:
     place = folder
     if not hub_address.is_address(folder):
         place = remote_folder.local(folder)
-    model = load(place, quantize=options.quantize)
+    adapters = options.adapters or None
+    model = load(place, quantize=options.quantize, adapters=adapters)
     row = _row_of(model, texts)
     (explanation,) = model.explain([row], label=options.label)
     return explanation
@@ -95,7 +96,10 @@ COMMAND = Command(
         'tf-adapters explain runs/reviews_pfeiffer_0 "a fine film"',
         'tf-adapters explain runs/x "a fine film" --output=film.html',
     ),
-    groups={"Output": ("output", "label", "quantize", "plugin", "verbose")},
+    groups={
+        "Output": ("output", "label", "verbose"),
+        "Settings": ("quantize", "adapters", "plugin"),
+    },
     run=run_explain,
     own_flags=(
         Flag(

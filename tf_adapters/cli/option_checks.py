@@ -129,13 +129,34 @@ def _check_output(given: str | None, output: str) -> None:
         raise ConfigError(
             f"--output={cut(output)} is a folder. Give the name of a file."
         )
-    # A terminal may be both.
+    if os.path.exists(output) and not os.path.isfile(output):
+        raise ConfigError(
+            f"--output={cut(output)} is a device or a pipe, which a file would "
+            "replace. Give the name of a file; `tf-adapters predict` prints "
+            "the answers without --output."
+        )
+    _check_writable(output)
     if not given or not os.path.isfile(output) or given == "-":
         return
     if os.path.samefile(given, output):
         raise ConfigError(
             f"--input and --output are the same file, {cut(output)}, whose "
             "rows would be replaced. Give --output another name."
+        )
+
+
+def _check_writable(output: str) -> None:
+    """Raises a `ConfigError` if no file can be written at the path `output`.
+
+    Otherwise, the user would learn it only after all rows are predicted.
+    """
+    folder = Path(output).absolute().parent
+    while not folder.exists():
+        folder = folder.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigError(
+            f"--output={cut(output)}: no file can be written in {cut(folder)}. "
+            "Give another name."
         )
 
 

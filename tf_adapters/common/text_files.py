@@ -129,7 +129,12 @@ def hash_of_json(value: Any) -> str:
 
 def is_unicode(text: str) -> bool:
     """Returns whether a string has no half of a surrogate pair."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    # Much faster than a look at each character.
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def check_unicode(text: str) -> None:

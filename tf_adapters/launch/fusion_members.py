@@ -138,8 +138,9 @@ def stage(config: Config, runs: Sequence[Run]) -> str:
         "Without --adapters, fusion first trains an adapter for each task of "
         f"`members.tasks`: {tasks}. Their settings are those of "
         f"`members.settings`: {method}, {train.epochs} epochs, learning rate "
-        f"{train.learning_rate:g}. --epochs and --learning_rate do not apply "
-        "to them; --params_override=members.settings.train.epochs=... does."
+        f"{train.learning_rate:g}. --epochs, --learning_rate and `method.*` "
+        "do not apply to them; settings in `members.settings` do, such as "
+        "--params_override=members.settings.train.epochs=..."
     )
 
 

@@ -123,7 +123,7 @@ def train(
         max_length=max_length,
     )
     given = {"data": data, "validation": validation, "test": test}
-    head = table_settings.head_of(layers)
+    head = defaults.head_of(layers)
     with tables.as_files(given, text, label, head) as source:
         return _train(layers, source, model_dir, overwrite)
 

@@ -16,6 +16,7 @@ from tf_adapters.launch import trial_settings
 from tf_adapters.launch import tuning
 from tf_adapters.launch.python_words import errors_in_python
 from tf_adapters.text import columns
+from tf_adapters.text import defaults
 from tf_adapters.text import loading
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def tune(
         max_length=max_length,
     )
     given = {"data": data, "validation": validation}
-    head = table_settings.head_of(layers)
+    head = defaults.head_of(layers)
     with (
         tables.as_files(given, text, label, head) as source,
         errors_in_python(source.names),

@@ -101,21 +101,6 @@ def _plain(key: str, value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def head_of(layers: list[dict[str, Any]]) -> str:
-    """Returns the name of the head in layers of settings, or the default's.
-
-    Args:
-        layers: See `layers_of_arguments`.
-    """
-    data = [layer["data"] for layer in layers if _has_data(layer)]
-    named = [one["head"] for one in data if one.get("head")]
-    return str(named[-1]) if named else "classification"
-
-
-def _has_data(layer: dict[str, Any]) -> bool:
-    return isinstance(layer.get("data"), dict)
-
-
 def _nested(settings: dict[str, Any]) -> dict[str, Any]:
     """Converts a dict of settings with dotted names to a nested dict."""
     nested = {}

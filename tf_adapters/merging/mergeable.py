@@ -10,7 +10,6 @@ from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.methods.support import bottleneck_slots
 from tf_adapters.models import stacked_adapters
 from tf_adapters.models import trained_members
-from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.trained_members import Member
 
@@ -81,12 +80,8 @@ def _check_member(member: Member, encoder: Encoder) -> None:
             "pfeiffer and lora are merged. Use `tf_adapters.compose` for an "
             "Average of others."
         )
-    if member.method.trainable_encoder_variables(AdaptedEncoder(encoder)):
-        raise AdapterError(
-            f"{member.source} trained the encoder's layer norms too, but only "
-            "adapters can be merged. Train a houlsby with "
-            "--params_override=method.train_layer_norms=false."
-        )
+    setting = "--params_override=method.train_layer_norms"
+    trained_members.check_encoder_untrained(member, encoder, "merge", setting)
     if is_lora(member) and member.method.use_gating:
         raise AdapterError(
             f"{member.source} is a LoRA with a gate for each text, which a "

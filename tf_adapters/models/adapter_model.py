@@ -102,6 +102,7 @@ class AdapterModel(AssembledModel):
     ) -> Any:
         masks: Any = None
         if training:
+            self._hold_while_tracing()
             masks = ops.convert_to_tensor(
                 self._draw_seed() if seed is None else seed
             )
@@ -192,7 +193,11 @@ class AdapterModel(AssembledModel):
         return self._freezing.frozen(self, self.weights)
 
     def penalty(self) -> Tensor:
-        """Returns the term that the method adds to the loss, a scalar."""
+        """Returns the term that the method adds to the loss, a scalar.
+
+        As for a regularizer, it is one of the `losses` of the model, and of any
+        Keras model that contains it.
+        """
         return ops.convert_to_tensor(self.method.penalty(self), "float32")
 
     def last_phase_step(self, total_steps: int) -> int:
@@ -214,13 +219,10 @@ class AdapterModel(AssembledModel):
         """Prepares the model for the last phase of the method's training."""
         self.method.gating.start_last_phase(self)
 
-    def compute_loss(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Returns Keras's loss plus the method's penalty, for `fit`.
-
-        Each replica adds its share of the penalty, as for a regularizer.
-        """
-        penalty = self._aggregate_additional_loss(self.penalty())
-        return super().compute_loss(*args, **kwargs) + penalty
+    def _get_own_losses(self) -> list[Tensor]:
+        # Keras collects these from all layers of a model. `losses` therefore
+        # has the penalty, also that of a model which contains this one.
+        return [*super()._get_own_losses(), self.penalty()]
 
     def get_config(self) -> dict[str, Any]:
         self.check_not_folded()

@@ -75,6 +75,7 @@ class AssembledModel(EncoderModel):
         self._own_slots = lambda: own
         for slot in self.all_slots():
             check_names(slot)
+        model_checks.check_slots_train(self)
         self.head_layer: keras.layers.Layer | Any = (
             None if head is None else self._make_head_layer(head)
         )
@@ -183,8 +184,8 @@ class AssembledModel(EncoderModel):
         train or save it until you call `unfold`.
 
         Raises:
-            UserError: If another model has changed the encoder, a kernel is
-                quantized, or blocks with different changes share a kernel.
+            UserError: If another model has changed the encoder, a kernel is not
+                float32, or blocks with different changes share a kernel.
         """
         self.check_encoder()
         model_checks.check_foldable(self, self.method.folds(self))

@@ -25,6 +25,10 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 
 
+class BankBusyError(AdapterError):
+    """Requests use all adapters that another one could replace."""
+
+
 @dataclasses.dataclass
 class Entry:
     """The record of one adapter in a bank.
@@ -197,8 +201,8 @@ class BankEntries:
             `Claim`.
 
         Raises:
-            AdapterError: If all adapters are pinned, or if requests do not end
-                in time.
+            AdapterError: If all adapters are pinned.
+            BankBusyError: If requests do not end in time.
         """
         with self._changed:
             evicted = None
@@ -212,7 +216,7 @@ class BankEntries:
             )
             if not is_free:
                 self._revive(evicted)
-                raise AdapterError(
+                raise BankBusyError(
                     f"The adapter `{cut(name)}` was not added: requests used "
                     f"the adapters that it could replace for {timeout:g} "
                     "seconds. End them, or give the bank a larger `capacity`."

@@ -118,15 +118,15 @@ class BankStorage(EncoderModel):
 
     def add(
         self,
-        adapter: str | os.PathLike[str] | AdapterModel,
+        adapter: str | os.PathLike[str] | AdapterModel | Member,
         name: str | None = None,
         pinned: bool = False,
     ) -> str:
         """Adds an adapter, or replaces the adapter of the same name.
 
         Args:
-            adapter: Path of an adapter folder or of a run that contains one, or
-                an `AdapterModel`.
+            adapter: Path of an adapter folder or of a run that contains one, an
+                `AdapterModel`, or a `Member` of this encoder.
             name: Name of the adapter in the bank. Defaults to the name of the
                 run's folder or of the model.
             pinned: Whether no other adapter may overwrite this one. Defaults to

@@ -88,6 +88,22 @@ class EncoderModel(FeaturesModel):
         if self.encoder_user.trains_encoder:
             self.encoder_info.loaded.hold(self.encoder_user)
 
+    def _hold_while_tracing(self) -> None:
+        """Calls `hold_encoder` for a training loop that does not.
+
+        Has no effect within a JAX program, in which weights have no values.
+        """
+        if in_stateless_scope():
+            return
+        if keras.backend.backend() != "tensorflow":
+            self.hold_encoder()
+            return
+        # Imported here, because models also work without TensorFlow.
+        import tensorflow as tf
+
+        with tf.init_scope():
+            self.hold_encoder()
+
     # Whether `compile` was to scale the loss, which Keras does not store.
     _scales_loss = True
 

@@ -79,6 +79,28 @@ def check_seed(seed: Any) -> None:
         )
 
 
+def check_slots_train(model: AssembledModel) -> None:
+    """Raises a `UserError` if a slot has a variable that does not train.
+
+    Adapter folders store only weights that train. The slots of a fusion also
+    hold its members, which the folder names instead.
+
+    Args:
+        model: `AdapterModel`.
+    """
+    if model.method.adapters:
+        return
+    for slot in model.own_slots():
+        for variable in slot.variables:
+            if not variable.trainable:
+                raise UserError(
+                    f"The variable `{variable.path}` of a slot does not train, "
+                    "so an adapter folder would not have it. Compute a "
+                    "constant in `call`, and draw dropout masks from "
+                    "`context.seeds`, without a Keras layer such as Dropout."
+                )
+
+
 def check_trained_dtypes(model: AssembledModel) -> None:
     """Raises a `UserError` if a trained weight is not float32.
 
@@ -90,14 +112,18 @@ def check_trained_dtypes(model: AssembledModel) -> None:
         *model.declared_encoder_variables(),
     ]
     for variable in trained:
-        if variable.dtype != "float32":
-            raise UserError(
-                f"The weight `{variable.path}` is {variable.dtype}, but "
-                "trained weights must be float32, or small steps are lost. "
-                'Load the encoder with dtype="mixed_bfloat16", which computes '
-                "in bfloat16 with float32 weights, and give layers of your "
-                'own dtype="float32".'
-            )
+        _check_float32(variable)
+
+
+def _check_float32(variable: keras.Variable) -> None:
+    if variable.dtype != "float32":
+        raise UserError(
+            f"The weight `{variable.path}` is {variable.dtype}, but trained "
+            "weights must be float32, or small steps are lost. Load the "
+            'encoder with dtype="mixed_bfloat16", which computes in bfloat16 '
+            "with float32 weights, and give layers of your own "
+            'dtype="float32".'
+        )
 
 
 def check_trained_floats(model: AssembledModel) -> None:
@@ -114,7 +140,7 @@ def of_floats(
     model: AssembledModel,
     pairs: list[tuple[keras.Variable, keras.layers.Layer]],
 ) -> list[tuple[keras.Variable, keras.layers.Layer]]:
-    """Raises a `UserError` if a variable is quantized, else returns `pairs`.
+    """Returns `pairs`, or raises a `UserError` if a variable is not float32.
 
     Args:
         model: `AdapterModel`.
@@ -122,6 +148,7 @@ def of_floats(
     """
     for variable, _ in pairs:
         _check_float(model, variable)
+        _check_float32(variable)
     return pairs
 
 
@@ -184,7 +211,7 @@ def foldable(
 ) -> list[tuple[keras.Variable, Slot]]:
     """Returns the pairs (kernel, slot) that can be folded.
 
-    In such a pair, the kernel is not quantized and is in no other pair.
+    In such a pair, the kernel is float32 and is in no other pair.
 
     Args:
         pairs: Return value of `Method.folds`.
@@ -193,7 +220,7 @@ def foldable(
     return [
         pair
         for pair in pairs
-        if kernels.count(id(pair[0])) == 1 and not is_quantized(pair[0])
+        if kernels.count(id(pair[0])) == 1 and pair[0].dtype == "float32"
     ]
 
 
@@ -202,7 +229,8 @@ def check_foldable(
 ) -> None:
     """Raises a `UserError` if a slot cannot be folded into its kernel.
 
-    This is the case if the kernel is quantized, or if several slots change it.
+    This is the case if the kernel is quantized or half-precision, or if several
+    slots change it.
 
     Args:
         model: `AdapterModel`.
@@ -214,6 +242,13 @@ def check_foldable(
             f"{model.encoder_info.quantization}, and its kernels cannot hold "
             "the small changes of the adapter. Use the model without `fold()`."
         )
+    for kernel, _ in pairs:
+        if kernel.dtype != "float32":
+            raise UserError(
+                f"The kernel `{kernel.path}` is {kernel.dtype}, which rounds "
+                "away the small changes of the adapter. Use the model without "
+                '`fold()`, or load the encoder with dtype="mixed_bfloat16".'
+            )
     if len(foldable(pairs)) < len(pairs):
         raise UserError(
             "The encoder's blocks share their kernels, as ALBERT's do, but "

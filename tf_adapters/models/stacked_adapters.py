@@ -143,13 +143,11 @@ def arrays(
     found = [member.tensors[name] for member in members]
     if axis is None:
         return found
-    return [widened(array, units, axis) for array in found]
+    return [_widened(array, units, axis) for array in found]
 
 
-def widened(
-    array: np.ndarray, size: int, axis: int, value: float = 0.0
-) -> np.ndarray:
-    """Pads an array to `size` along `axis`, with zeros by default."""
+def _widened(array: np.ndarray, size: int, axis: int) -> np.ndarray:
+    """Pads an array with zeros to `size` along `axis`."""
     padding = [(0, 0)] * array.ndim
     padding[axis] = (0, size - array.shape[axis])
-    return np.pad(array, padding, constant_values=value)
+    return np.pad(array, padding)

@@ -204,16 +204,20 @@ def read_member(
 
 
 def as_member(
-    adapter: str | os.PathLike[str] | AdapterModel,
+    adapter: str | os.PathLike[str] | AdapterModel | Member,
     encoder: Encoder,
     with_head: bool = True,
 ) -> Member:
     """Returns the adapter in a folder or in a model as a `Member`.
 
+    A `Member` is returned unchanged.
+
     Raises:
         AdapterError: If there is no adapter, or if it belongs to another
             encoder.
     """
+    if isinstance(adapter, Member):
+        return adapter
     if isinstance(adapter, str | os.PathLike):
         return read_member(adapter, encoder, with_head)
     return member_of_model(adapter, encoder, with_head)

@@ -22,6 +22,7 @@ from tf_adapters.runs import hub_members
 from tf_adapters.runs import new_model
 from tf_adapters.runs import pretraining_task
 from tf_adapters.runs import strategies
+from tf_adapters.training.finite import check_outputs
 
 if TYPE_CHECKING:
     from tf_adapters.config.settings import Config
@@ -219,9 +220,14 @@ class Experiment:
             composed_model.swap_adapters(self.model, own)
 
     def predict(self, rows: list[dict[str, Any]]) -> list[Any]:
-        """Returns a prediction for each row, as a dict; see `Head.decode`."""
+        """Returns a prediction for each row, as a dict; see `Head.decode`.
+
+        Raises:
+            NonFiniteError: If outputs are NaN.
+        """
         examples = self.examples(rows, labeled=False)
         outputs = self.trainer.predict(examples, "predicting")
+        check_outputs(outputs)
         return self.model.head.decode(outputs, examples.source)
 
 

@@ -21,7 +21,9 @@ from tf_adapters.data.examples import encoder_inputs
 from tf_adapters.data.rows import sampling
 from tf_adapters.merging.merge import merge_adapters
 from tf_adapters.merging.merge import search_weights
+from tf_adapters.models import adapter_reading
 from tf_adapters.models.variable_groups import count_weights
+from tf_adapters.runs import compatibility
 from tf_adapters.runs import run_facts
 from tf_adapters.runs import task_data
 from tf_adapters.runs.experiment import Experiment
@@ -72,9 +74,14 @@ class MergeTarget:
     If the same adapters are merged in several ways, create this object once.
 
     Args:
-        folder: Path of the run folder that has the task's configuration.
+        folder: Path of the run folder that has the task's configuration and
+            the trained head.
         data: Dict of settings `data.*` that replace those of the run, such as
             `data_dir` if the data have moved. Default: none.
+
+    Raises:
+        UserError: If the folder is not that of a run, or its head has other
+            classes than the data have now.
     """
 
     def __init__(
@@ -84,15 +91,20 @@ class MergeTarget:
         self.data = task_data.load_task_data(self.config)
         plain = dataclasses.replace(self.config, method=methods.HeadOnly())
         self.base = Experiment(plain, self.data.task)
+        # A new head would number the classes of the data as they are now.
+        stored = adapter_reading.read_adapter(folder, self.base.encoder)
+        self.head: Any = stored.head
+        compatibility.check_labels(self.head, self.data.task, folder)
 
     def examples(self, count: int | None = None) -> "Examples":
         """Returns all validation examples, or `count` training examples."""
-        if count is None:
-            return self.base.examples(self.data.rows["validation"])
-        seed = self.config.seed
-        return self.base.examples(
-            sampling.subsample(self.data.rows["train"], count, seed)
-        )
+        rows = self.data.rows["validation"]
+        if count is not None:
+            train = self.data.rows["train"]
+            rows = sampling.subsample(train, count, self.config.seed)
+        fields = self.data.task.text_fields
+        encoded = self.head.encode(rows, fields, self.base.packer, True)
+        return pipeline.to_tensors(encoded)
 
 
 def merge_runs(

@@ -42,14 +42,9 @@ class TogetherTrainer:
     A run has the first weights, batches and dropout masks that it has alone,
     and so the same results, but for rounding. Its folder has no log and no
     checkpoints. Equal rows of data are encoded once.
-
-    Args:
-        saves_adapters: Whether to write the trained weights of each run.
-            Defaults to `True`.
     """
 
-    def __init__(self, saves_adapters: bool = True) -> None:
-        self.saves_adapters = saves_adapters
+    def __init__(self) -> None:
         self._encoders: dict[Any, SeededEncoder] = {}
         self._data: dict[str, TaskData] = {}
         self._encoded: dict[Any, Examples] = {}
@@ -181,14 +176,13 @@ class TogetherTrainer:
         if declared != config:
             resolve.save_config(declared, folder / earlier_runs.DECLARED)
         report = model.method.report(model)
-        if self.saves_adapters:
-            details = _details(config, data, result["validation"])
-            try:
-                saving.save_adapter(
-                    model, folder / "adapter", details, overwrite=True
-                )
-            except AdapterError as error:
-                return str(error)
+        details = _details(config, data, result["validation"])
+        try:
+            saving.save_adapter(
+                model, folder / "adapter", details, overwrite=True
+            )
+        except AdapterError as error:
+            return str(error)
         for split, one in compared.items():
             if one:
                 predictions.save_predictions(folder, split, model.head, one)

@@ -152,21 +152,14 @@ class AdapterBank:
         # Others may find the adapter as soon as it is in the bank.
         self._readings[key] = reading
         try:
-            member = self._put(key, source, member)
+            if self._bank is None:
+                self._bank = BankModel(self.encoder, (member,), self.capacity)
+            else:
+                self._bank.add(member)
         except BaseException:
             del self._readings[key]
             raise
-        # The bank has read the folder again, which may have changed.
-        self._readings[key] = dataclasses.replace(reading, head=member.head)
         return member
-
-    def _put(self, key: str, source: str, member: Member) -> Member:
-        if self._bank is None:
-            self._bank = BankModel(self.encoder, (member,), self.capacity)
-        else:
-            self._bank.add(source, name=key)
-        with self._bank.using([key]) as used:
-            return used.members[0]
 
     def _describe(self, key: str, member: Member) -> dict[str, Any]:
         reading = self.reading(key)

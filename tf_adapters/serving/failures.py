@@ -12,6 +12,8 @@ from tf_adapters.serving.messages import Reply
 from tf_adapters.serving.request_error import RequestError
 
 _LOGGER = logging.getLogger(__name__)
+# Names of errors, so that the gateway does not import TensorFlow or models.
+_NO_ROOM = ("MemoryError", "ResourceExhaustedError", "BankBusyError")
 # Errors of a disk that say that the adapter's folder is incomplete.
 _INCOMPLETE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 
@@ -19,8 +21,9 @@ _INCOMPLETE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 def loading_failed(error: Exception) -> Reply:
     """Returns the reply to a request for an adapter that cannot be loaded.
 
-    Its status is 503 if the network or the disk failed, which may pass, or 409
-    if the adapter cannot be used.
+    Its status is 503 if the network or the disk failed, if there was too little
+    memory, or if the bank was busy, which may pass. It is 409 if the adapter
+    cannot be used.
     """
     status = 503 if _may_pass(error) else 409
     message = str(error)
@@ -43,9 +46,15 @@ def answering_failed(error: Exception) -> Reply:
 def _may_pass(error: BaseException | None) -> bool:
     """Returns whether an error, or one that caused it, may be gone later."""
     while error is not None:
-        if isinstance(error, HubError):
+        if isinstance(error, HubError) or _lacked_room(error):
             return True
         if isinstance(error, OSError) and error.errno is not None:
             return error.errno not in _INCOMPLETE
         error = error.__cause__
     return False
+
+
+def _lacked_room(error: BaseException) -> bool:
+    """Returns whether there was no memory, or no free place in the bank."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return not names.isdisjoint(_NO_ROOM)

@@ -8,11 +8,15 @@ the names of the text fields to texts.
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import NoReturn
 
 from tf_adapters.common.text_files import is_unicode
 from tf_adapters.serving.request_error import RequestError
+
+if TYPE_CHECKING:
+    from tf_adapters.serving.limits import Limits
 
 # JSON can write one, but it has no form in UTF-8.
 HALF = "half of a surrogate pair, which is not a character"
@@ -54,11 +58,15 @@ def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number in JSON")
 
 
-def read_instances(body: bytes) -> list[Any]:
+def read_instances(body: bytes, limits: Limits) -> list[Any]:
     """Returns the instances in the body of a `:predict` request.
 
+    Args:
+        body: JSON in UTF-8.
+        limits: `Limits`, of which only the number of instances is checked.
+
     Raises:
-        RequestError: If the body has another form.
+        RequestError: If the body has another form, or too many instances.
     """
     content = parse_object(body)
     instances = content.get("instances")
@@ -71,6 +79,7 @@ def read_instances(body: bytes) -> list[Any]:
             f"Expected a list of instances, as in {_EXAMPLE}. Received: "
             f"{received}",
         )
+    limits.check_number(len(instances))
     for place, instance in enumerate(instances):
         check_instance(place, instance)
     return instances
@@ -99,8 +108,8 @@ def check_instance(place: int, instance: Any) -> None:
             "texts, or an object with a text for each field. Received: "
             f"{type(instance).__name__}",
         )
-    for text in values:
-        check_unicode(place, text if isinstance(text, str) else "".join(text))
+    texts = (x if isinstance(x, str) else "".join(x) for x in values)
+    check_unicode(place, "".join(texts))
 
 
 def _is_text(value: Any) -> bool:

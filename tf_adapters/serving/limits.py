@@ -25,7 +25,8 @@ class Limits:
     Attributes:
         texts: Maximum number of instances in a request. An instance is a text,
             or the texts that are read together, such as a pair.
-        characters: Maximum number of characters of an instance.
+        characters: Maximum number of characters of an instance. Each of its
+            strings counts as at least one.
         body_bytes: Maximum size of a request's body.
         body_seconds: Seconds within which a client must send the body.
         seconds: Seconds after which a request ends without an answer. A client
@@ -43,21 +44,46 @@ class Limits:
 
     def check_instances(self, instances: Sequence[Any]) -> None:
         """Raises a `RequestError` if there are too many or too long texts."""
-        if not 0 < len(instances) <= self.texts:
-            advice = " Send them in several requests." if instances else ""
-            raise RequestError(
-                413 if instances else 400,
-                f"Expected 1 to {self.texts} instances in a request. Received: "
-                f"{len(instances)}.{advice}",
-            )
+        self.check_number(len(instances))
         for place, instance in enumerate(instances):
-            length = sum(len(text) for text in texts_in(instance))
+            # Millions of empty strings take long, too.
+            length = sum(max(1, len(text)) for text in texts_in(instance))
             if length > self.characters:
                 raise RequestError(
                     413,
                     f"Instance {place} (the first is 0) has {length:,} "
                     f"characters. Expected at most {self.characters:,}.",
                 )
+
+    def check_number(self, number: int) -> None:
+        """Raises a `RequestError` if a request has too many instances.
+
+        Called as soon as a request is parsed, because other checks take long
+        for millions of instances.
+
+        Args:
+            number: Number of the request's instances.
+        """
+        if number == 0:
+            raise RequestError(
+                400,
+                f"Expected 1 to {self.texts} instances in a request. Received: "
+                "0.",
+            )
+        if number > self.texts:
+            raise self.too_many(str(number))
+
+    def too_many(self, received: str) -> RequestError:
+        """Returns the error for a request with too many instances.
+
+        Args:
+            received: The number of instances, in words or digits.
+        """
+        return RequestError(
+            413,
+            f"Expected 1 to {self.texts} instances in a request. Received: "
+            f"{received}. Send them in several requests.",
+        )
 
     def timeout(self, asked: str | None) -> float:
         """Returns the number of seconds that a request may take.
@@ -136,18 +162,19 @@ def texts_in(instance: Any) -> Iterator[str]:
             yield from texts_in(value)
 
 
-def estimated_tokens(instances: Sequence[Any], longest: int) -> int:
+def estimated_tokens(instances: Sequence[Any], longest: int | None) -> int:
     """Estimates the number of tokens of instances from their characters.
 
     Args:
         instances: List of instances of one request.
         longest: Maximum number of tokens of an instance. Longer ones are
-            truncated.
+            truncated. `None` if longer ones are split into windows.
     """
-    return sum(
-        min(
-            longest,
-            3 + sum(map(len, texts_in(instance))) // _CHARACTERS_PER_TOKEN,
-        )
-        for instance in instances
-    )
+    counts = map(_tokens_of, instances)
+    return sum(counts if longest is None else (min(longest, n) for n in counts))
+
+
+def _tokens_of(instance: Any) -> int:
+    lengths = [len(text) for text in texts_in(instance)]
+    # A word of a list has at least one token, however short it is.
+    return 3 + max(len(lengths), sum(lengths) // _CHARACTERS_PER_TOKEN)

@@ -87,8 +87,10 @@ class Handlers:
     async def predict(self, request: Request) -> Result:
         """Answers `:predict` of TensorFlow Serving's API."""
         name, seconds = _name(request), self._seconds(request)
-        self.service.offer(name)
-        instances = read_instances(await self._body(request))
+        await self.service.offer(name)
+        instances = read_instances(
+            await self._body(request), self.service.limits
+        )
         _, reply = await self.service.predict(name, instances, seconds)
         known = {"adapter": name, "texts": len(instances)}
         return (
@@ -99,9 +101,10 @@ class Handlers:
     async def infer(self, request: Request) -> Result:
         """Answers `infer` of the Open Inference Protocol."""
         name, seconds = _name(request), self._seconds(request)
-        self.service.offer(name)
+        await self.service.offer(name)
         asked = read_infer(
             await self._body(request),
+            self.service.limits,
             request.headers.get("inference-header-content-length"),
         )
         offer, reply = await self.service.predict(
@@ -119,7 +122,7 @@ class Handlers:
 
     async def status(self, request: Request) -> Result:
         """Answers whether an adapter is there, as TensorFlow Serving does."""
-        offer = self.service.offer(_name(request))
+        offer = await self.service.offer(_name(request))
         state = {
             "version": str(offer.version),
             "state": "END" if offer.problem else "AVAILABLE",
@@ -181,7 +184,7 @@ class Handlers:
                 "state": "UNAVAILABLE" if offer.problem else "READY",
                 "reason": offer.problem or "",
             }
-            for offer in self.service.offers()
+            for offer in await self.service.offers()
         ]
         return JSONResponse(found), {}
 

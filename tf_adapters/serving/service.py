@@ -25,6 +25,8 @@ from tf_adapters.serving.under_way import UnderWay
 
 # Seconds between two looks into the folders for adapters that were not there.
 _LOOK_AGAIN = 1.0
+# Kinds of heads that split long texts into windows instead of truncating them.
+_WITH_WINDOWS = ("span", "tagging")
 # Maximum number of adapters that are loaded at the same time at the start.
 _LOADS = 4
 
@@ -60,6 +62,8 @@ class Service:
         self._allowed = list(allowed)
         self._at_first_use = at_first_use
         self._looked = -_LOOK_AGAIN
+        # The look into the folders that is under way.
+        self._looking: asyncio.Task[dict[str, str]] | None = None
         # The first loads that are under way, by the keys of their offers, so
         # that all requests for an adapter wait for one load.
         self._loading: dict[str, asyncio.Task[dict[str, Any]]] = {}
@@ -101,7 +105,7 @@ class Service:
         Raises:
             RequestError: If the request is refused or fails.
         """
-        offer = self.offer(name)
+        offer = await self.offer(name)
         offer.check()
         self.limits.check_instances(instances)
         if self.under_way.total >= self.limits.waiting:
@@ -123,9 +127,11 @@ class Service:
             async with asyncio.timeout(seconds):
                 # Loaded first, so that no batch has to wait for that.
                 facts = await self._facts(offer)
+                is_cut = facts["head"] not in _WITH_WINDOWS
+                longest = facts["max_length"] if is_cut else None
                 ask = Ask(
                     *(offer.key, offer.source, instances),
-                    tokens=estimated_tokens(instances, facts["max_length"]),
+                    tokens=estimated_tokens(instances, longest),
                     deadline=deadline,
                 )
                 return await self.engine.answer(ask)
@@ -134,30 +140,52 @@ class Service:
                 504, f"There was no answer within {seconds:g} seconds."
             ) from None
 
-    def offer(self, name: str) -> Offer:
+    async def offer(self, name: str) -> Offer:
         """Returns the offer of a name, after a look for new adapters.
 
         Raises:
             RequestError: With status 404 if there is no adapter of this name.
         """
         if self.catalog.find(name) is None:
-            self._look()
+            await self._look()
         return self.catalog.get(name)
 
-    def offers(self) -> list[Offer]:
+    async def offers(self) -> list[Offer]:
         """Returns all offers, sorted by name, after a look for new adapters."""
-        self._look()
+        await self._look()
         return self.catalog.offers()
 
-    def _look(self) -> None:
+    async def _look(self) -> None:
         """Adds adapters that came into the folders, if the option is set."""
-        now = time.monotonic()
-        if not self._at_first_use or now - self._looked < _LOOK_AGAIN:
-            return
-        self._looked = now
-        for name, source in sources.present_adapters(self._places).items():
+        is_recent = time.monotonic() - self._looked < _LOOK_AGAIN
+        if self._at_first_use and (self._looking or not is_recent):
+            await self._present()
+
+    async def _present(self) -> dict[str, str]:
+        """Returns the adapters in the folders, a dict from name to source.
+
+        If a look into the folders is under way, waits for its result.
+        """
+        if self._looking is None:
+            self._looked = time.monotonic()
+            # In a context of its own, for the same reason as loads.
+            self._looking = asyncio.create_task(
+                self._read_folders(), context=contextvars.Context()
+            )
+        return await asyncio.shield(self._looking)
+
+    async def _read_folders(self) -> dict[str, str]:
+        try:
+            # In a thread, so that clients do not wait for a slow disk.
+            found = await asyncio.to_thread(
+                sources.present_adapters, self._places
+            )
+        finally:
+            self._looking = None
+        for name, source in found.items() if self._at_first_use else ():
             if not (self.catalog.find(name) or name in self._unloaded):
                 self.catalog.put(self.catalog.new_offer(name, source))
+        return found
 
     async def facts(self, name: str) -> tuple[Offer, dict[str, Any]]:
         """Returns an adapter and the dict that describes it.
@@ -168,7 +196,7 @@ class Service:
             RequestError: With status 404 if there is no adapter of this name,
                 409 if it cannot be used, or 503 if it cannot be read now.
         """
-        offer = self.offer(name)
+        offer = await self.offer(name)
         return offer, await self._facts(offer)
 
     async def _facts(self, offer: Offer) -> dict[str, Any]:
@@ -226,7 +254,8 @@ class Service:
                 is damaged or does not fit or was unloaded meanwhile, or 503 if
                 reading it failed.
         """
-        offer = self.catalog.new_offer(name, self._source(name, source))
+        source = await self._source(name, source)
+        offer = self.catalog.new_offer(name, source)
         facts = await self.engine.load(offer.key, offer.source)
         before = self.catalog.find(name)
         if before is not None and before.version > offer.version:
@@ -244,14 +273,17 @@ class Service:
             await self._retire(before)
         return offer
 
-    def _source(self, name: str, source: str | None) -> str:
+    async def _source(self, name: str, source: str | None) -> str:
         if source is not None:
             sources.check_allowed(source, self._allowed)
             return source
         known = self.catalog.find(name)
         if known is not None:
             return known.source
-        found = sources.present_adapters(self._places).get(name)
+        if self._looking is not None:
+            # That look may have begun before the adapter was there.
+            await asyncio.shield(self._looking)
+        found = (await self._present()).get(name)
         if found is None:
             raise RequestError(
                 404,

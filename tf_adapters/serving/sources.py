@@ -6,10 +6,13 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 import contextlib
+import functools
+import logging
 import os
 from pathlib import Path
 
 from tf_adapters.common import adapter_folder
+from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.text_files import is_unicode
@@ -17,6 +20,7 @@ from tf_adapters.interop import formats
 from tf_adapters.interop import hub_address
 from tf_adapters.serving.request_error import RequestError
 
+_LOGGER = logging.getLogger(__name__)
 # A study's folder holds folders of tasks, which hold runs.
 _LEVELS = 3
 # Maximum number of characters of a path, as of Linux.
@@ -30,10 +34,13 @@ def find_adapters(places: Iterable[str]) -> dict[str, str]:
         places: Folders of adapters, of runs, or of folders with runs, and
             addresses on the Hugging Face Hub. An adapter is named after its run
             folder, with the folders above it inside the given folder, separated
-            by dots.
+            by dots. Folders inside the given folder are left out, with a
+            warning, if they cannot be read, if their name is not valid Unicode,
+            or if they belong to a run that has not finished.
 
     Raises:
-        ConfigError: If a folder does not exist, or two adapters have one name.
+        ConfigError: If a folder does not exist, cannot be read, or belongs to a
+            run that has not finished, or two adapters have one name.
     """
     found: dict[str, str] = {}
     for place in places:
@@ -67,21 +74,102 @@ def _adapters_at(place: str) -> Iterator[tuple[str, str]]:
     if not folder.is_dir():
         raise ConfigError(f"There is no folder {cut(place)}.")
     if holds_adapter(folder):
+        _check_servable(folder)
         yield _name_of(folder), str(folder)
     else:
         yield from _below(folder, "", _LEVELS)
 
 
+def _check_servable(folder: Path) -> None:
+    """Raises a `ConfigError` if the adapter of a given folder is not served."""
+    if _is_unfinished(folder):
+        raise ConfigError(
+            f"{cut(folder)} holds a run that has not finished: it has no "
+            "result.json. Resume it with the command that started it, or give "
+            f"its adapter: {cut(folder / 'adapter')}"
+        )
+    if not is_unicode(_name_of(folder)):
+        raise ConfigError(
+            f"The name of {cut(ascii(str(folder)))} is not valid Unicode, so "
+            "no request can name its adapter. Rename the folder."
+        )
+
+
 def _below(folder: Path, prefix: str, levels: int) -> Iterator[tuple[str, str]]:
-    """Yields the name and path of each adapter below a folder."""
-    for child in sorted(folder.iterdir()):
-        # The name of a folder that is being written begins with a dot.
-        if child.name.startswith(".") or not child.is_dir():
-            continue
+    """Yields the name and path of each adapter below a folder.
+
+    Raises:
+        ConfigError: If the folder itself cannot be read.
+    """
+    try:
+        children = sorted(folder.iterdir())
+    except OSError as error:
+        if levels == _LEVELS:
+            raise ConfigError(
+                f"Cannot read {cut(folder)}: {error.strerror}."
+            ) from error
+        _warn_once(f"{cut(folder)} is left out: {error.strerror}.")
+        return
+    for child in filter(_may_be_served, children):
         if holds_adapter(child):
             yield prefix + child.name, str(child)
         elif levels > 1:
             yield from _below(child, f"{prefix}{child.name}.", levels - 1)
+
+
+def _may_be_served(folder: Path) -> bool:
+    """Returns whether to look for adapters in a folder inside a given one."""
+    # The name of a folder that is being written begins with a dot. Unlike
+    # `Path.is_dir`, this does not fail for a folder that cannot be read.
+    if folder.name.startswith(".") or not os.path.isdir(folder):
+        return False
+    # JSON could not repeat the name, so the list of adapters would fail.
+    if not is_unicode(folder.name):
+        _warn_once(
+            f"{cut(ascii(str(folder)))} is left out: its name is not valid "
+            "Unicode. Rename it."
+        )
+        return False
+    if _is_unfinished(folder):
+        _warn_once(
+            f"{cut(folder)} is left out: it holds a run that has not finished."
+        )
+        return False
+    return not _is_shared_encoder(folder)
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    """Logs a warning. The folders are read again up to once a second."""
+    _LOGGER.warning("%s", message)
+
+
+def _is_unfinished(folder: Path) -> bool:
+    """Returns whether a folder belongs to a run that has not finished.
+
+    Its adapter, if it has one, is only the best one so far.
+    """
+    if _is_adapter(folder) or os.path.exists(folder / "result.json"):
+        return False
+    # A run logs its loss before it saves weights. So a folder without a log
+    # holds an adapter that was not trained there, such as a pruned fusion.
+    with contextlib.suppress(OSError):
+        is_trained = (folder / "metrics.jsonl").stat().st_size > 0
+        return is_trained and os.path.isfile(folder / "config.yaml")
+    return False
+
+
+def _is_shared_encoder(folder: Path) -> bool:
+    """Returns whether a folder is the encoder that several tasks trained.
+
+    A run of these tasks stores it as an adapter without a head.
+    """
+    if folder.name != "encoder":
+        return False
+    with contextlib.suppress(AdapterError):
+        config = formats.read_json(folder / adapter_folder.CONFIG_FILE)
+        return config.get("head", "") is None
+    return False
 
 
 def _name_of(folder: Path) -> str:
@@ -90,12 +178,12 @@ def _name_of(folder: Path) -> str:
 
 def holds_adapter(folder: Path) -> bool:
     """Returns whether a folder is an adapter folder or a run that has one."""
+    return _is_adapter(folder) or _is_adapter(folder / "adapter")
+
+
+def _is_adapter(folder: Path) -> bool:
     files = (adapter_folder.CONFIG_FILE, formats.SETUP_FILE)
-    return any(
-        os.path.isfile(one / name)
-        for one in (folder, folder / "adapter")
-        for name in files
-    )
+    return any(os.path.isfile(folder / name) for name in files)
 
 
 def check_allowed(source: str, allowed: Collection[str]) -> None:

@@ -12,6 +12,7 @@ import dataclasses
 import json
 import math
 import struct
+from typing import TYPE_CHECKING
 from typing import Any
 
 from tf_adapters.common.text_files import is_unicode
@@ -19,6 +20,9 @@ from tf_adapters.serving.instances import HALF
 from tf_adapters.serving.instances import check_instance
 from tf_adapters.serving.instances import parse_object
 from tf_adapters.serving.request_error import RequestError
+
+if TYPE_CHECKING:
+    from tf_adapters.serving.limits import Limits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,16 +40,19 @@ class InferRequest:
     outputs: tuple[str, ...] = ()
 
 
-def read_infer(body: bytes, header_length: str | None = None) -> InferRequest:
+def read_infer(
+    body: bytes, limits: Limits, header_length: str | None = None
+) -> InferRequest:
     """Reads the body of an `infer` request.
 
     Args:
         body: JSON, and after it binary data, if there are any.
+        limits: `Limits`, of which only the number of instances is checked.
         header_length: Value of the header `Inference-Header-Content-Length`:
             the number of bytes of the JSON. `None` (default) if all is JSON.
 
     Raises:
-        RequestError: If the body has another form.
+        RequestError: If the body has another form, or too many instances.
     """
     size = _number_of_bytes(header_length, len(body))
     content, binary = parse_object(body[:size]), body[size:]
@@ -58,7 +65,7 @@ def read_infer(body: bytes, header_length: str | None = None) -> InferRequest:
         )
     columns = {}
     for one in inputs:
-        name, texts, binary = _read_input(one, binary)
+        name, texts, binary = _read_input(one, binary, limits)
         if name in columns:
             raise RequestError(400, f"Two inputs are named `{name[:40]}`.")
         columns[name] = texts
@@ -81,12 +88,15 @@ def _number_of_bytes(header_length: str | None, size: int) -> int:
     return int(header_length)
 
 
-def _read_input(one: Any, binary: bytes) -> tuple[str, list[str], bytes]:
+def _read_input(
+    one: Any, binary: bytes, limits: Limits
+) -> tuple[str, list[str], bytes]:
     """Reads an input tensor.
 
     Args:
         one: Entry of the request's `inputs`.
         binary: The binary data of this input and of later ones.
+        limits: See `read_infer`.
 
     Returns:
         Name of the tensor, its strings, and the binary data of later inputs.
@@ -107,10 +117,11 @@ def _read_input(one: Any, binary: bytes) -> tuple[str, list[str], bytes]:
     if size is None:
         texts = _flat(one.get("data"))
     elif type(size) is int and 0 <= size <= len(binary):
-        texts, binary = _strings(binary[:size]), binary[size:]
+        texts, binary = _strings(binary[:size], limits), binary[size:]
     else:
         raise RequestError(400, "`binary_data_size` is not a number of bytes.")
     _check_shape(name, one.get("shape"), len(texts))
+    limits.check_number(len(texts))
     return name, texts, binary
 
 
@@ -125,7 +136,7 @@ def _flat(data: Any) -> list[str]:
     return data
 
 
-def _strings(binary: bytes) -> list[str]:
+def _strings(binary: bytes, limits: Limits) -> list[str]:
     """Reads strings, each after its length in four bytes, little-endian."""
     texts, start = [], 0
     while start < len(binary):
@@ -140,6 +151,9 @@ def _strings(binary: bytes) -> list[str]:
                 400, "The binary data are not strings in UTF-8."
             ) from None
         start += 4 + length
+        # Not only at the end: there may be millions.
+        if len(texts) > limits.texts:
+            raise limits.too_many(f"more than {limits.texts}")
     return texts
 
 

@@ -129,15 +129,21 @@ def with_short_run(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     named = set().union(*map(dataclass_config.flatten, layers))
     if not named & {"train.epochs", "train.max_steps"}:
         train["min_steps"] = _LEAST_STEPS
-    head = {"initial_bias": "mean"} if _is_regression(layers) else {}
+    is_regression = head_of(layers) == "regression"
+    head = {"initial_bias": "mean"} if is_regression else {}
     usual = {"train": train, "method": {"name": method}, "head": head}
     return [usual, *layers]
 
 
-def _is_regression(layers: list[dict[str, Any]]) -> bool:
+def head_of(layers: list[dict[str, Any]]) -> str:
+    """Returns the name of the head in layers of settings, or the default's.
+
+    Args:
+        layers: Nested dicts of settings; later ones take precedence.
+    """
     data = [layer.get("data") for layer in layers]
     named = [one.get("head") for one in data if isinstance(one, dict)]
-    return next(filter(None, reversed(named)), None) == "regression"
+    return str(next(filter(None, reversed(named)), "classification"))
 
 
 def _has_own_training(method: str) -> bool:

@@ -2,7 +2,7 @@
 
 The folder holds `model.keras`, `metadata.json` and, if the library `tokenizers`
 can tokenize as the model's packer does, `tokenizer.json`. Load `model.keras`
-with `tf_adapters.load` or, after `import tf_adapters`, with
+with `tf_adapters.load` or, after `from tf_adapters import TextModel`, with
 `keras.saving.load_model`.
 """
 

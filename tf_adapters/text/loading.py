@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
@@ -36,6 +37,7 @@ def load(
     tokenizer: Any = None,
     dtype: str | None = None,
     quantize: str | None = None,
+    adapters: Sequence[str | os.PathLike[str]] | None = None,
     **options: Any,
 ) -> TextModel:
     """Loads a trained adapter as a text model.
@@ -55,6 +57,8 @@ def load(
         quantize: See `load_encoder`. Not allowed with an `Encoder`. Default: as
             in training. An adapter that was trained on an encoder without
             quantization may be used on the quantized encoder.
+        adapters: Folders of a fusion's members, in the fusion's order, if they
+            have moved; see `load_adapter`.
         **options: `max_length`, `learning_rate`, `preprocessor` and `seed`, see
             `TextModel`. Labels, head and method are those of the adapter.
 
@@ -73,7 +77,7 @@ def load(
         dict_keys(['label', 'probabilities'])
     """
     if Path(folder).suffix == ".keras" and Path(folder).is_file():
-        given = encoder, tokenizer, dtype, quantize
+        given = encoder, tokenizer, dtype, quantize, adapters
         return _load_file(folder, given, options)
     _check_options(options)
     if isinstance(encoder, str | Path | None):
@@ -94,7 +98,11 @@ def load(
     # A seed that is drawn, too, is the same for dropout and the order of texts.
     options["seed"] = parts.as_seed(options.get("seed", 0))
     adapter = parts.load_with_head(
-        stored, as_encoder(encoder), name="default", seed=options["seed"]
+        stored,
+        as_encoder(encoder),
+        adapters=adapters,
+        name="default",
+        seed=options["seed"],
     )
     model = TextModel.of_adapter(adapter, tokenizer, **options)
     model.text_fields = fields_of(stored)

@@ -243,9 +243,13 @@ class TextModel(StoredModel):
                 gradients clipped to a global norm of 1.
             loss: Default: the head's loss.
             metrics: Default: accuracy if each text has one class.
-            **options: See `keras.Model.compile`.
+            **options: See `keras.Model.compile`. On TensorFlow, `jit_compile`
+                defaults to `False`, because XLA would compile a program for
+                each length of a batch.
         """
         model = self.adapter_model
+        if keras.backend.backend() == "tensorflow":
+            options.setdefault("jit_compile", False)
         if optimizer is None:
             rate = defaults.learning_rate_for(
                 methods.to_config(model.method),

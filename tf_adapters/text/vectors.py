@@ -99,6 +99,9 @@ class TextVectors(keras.Model):
         check_known("pooling", pooling, TOKEN_POOLINGS)
         self.model = model
         self.pooling = pooling
+        if keras.backend.backend() == "tensorflow":
+            # XLA would compile a program for each length of a batch.
+            self.jit_compile = False
         self.built = True
 
     @property

@@ -135,7 +135,8 @@ class JaxStep:
     def _loss(self, features: dict[str, Tensor], number: Tensor) -> Tensor:
         """Returns the loss of micro-batch `number`.
 
-        Summed over parts, it is the mean loss plus the penalty.
+        Summed over parts, it is the mean loss plus the penalty of the method
+        and other `losses` of the model, such as those of regularizers.
         """
         # Keras's seeds are unsigned with JAX. They wrap around at 2**32.
         step: Any = self.optimizer.iterations
@@ -146,7 +147,7 @@ class JaxStep:
         )
         outputs = self.model(inputs_of(features), training=True, seed=seed)
         losses = self.model.head.loss(features["targets"], outputs)
-        penalty = self.model.penalty() / self.parts
+        penalty = sum(self.model.losses) / self.parts
         return jnp.sum(losses * features["weights"]) + penalty
 
     def _parts(self, features: dict[str, Tensor]) -> dict[str, Tensor]:

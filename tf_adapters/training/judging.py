@@ -40,9 +40,7 @@ def judge(
     values, compared = head.judge(
         metric_names, outputs, examples.targets, examples.source
     )
-    if evaluate_loss and examples.targets is not None:
+    has_loss = examples.targets is not None or examples.masking is not None
+    if evaluate_loss and has_loss:
         values["loss"] = mean_loss(head, outputs, examples)
-    elif evaluate_loss and "log_likelihood" in values:
-        # Masked language modeling draws its own targets.
-        values["loss"] = -values["log_likelihood"]
     return values, compared

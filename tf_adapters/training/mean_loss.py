@@ -26,8 +26,11 @@ def mean_loss(
         head: A head, see `tf_adapters.heads`.
         outputs: List with the model's outputs for each example, as
             `Trainer.predict` returns it.
-        examples: `Examples` with targets.
+        examples: `Examples` with targets, or with tokens to hide.
     """
+    if examples.masking is not None:
+        # Targets are drawn with the masks. The outputs have their loss.
+        return head.evaluate(["loss"], outputs, None, None)["loss"]
     groups = collections.defaultdict(list)
     for output, target in zip(outputs, _targets(examples), strict=True):
         target = _as_long(target, output)

@@ -290,7 +290,9 @@ class TrainStep:
     ) -> tf.Tensor:
         """Returns the loss of micro-batch `number` of a replica.
 
-        Summed over parts and replicas, it is the mean loss plus the penalty.
+        Summed over parts and replicas, it is the mean loss plus the penalty
+        of the method and other `losses` of the model, such as those of
+        regularizers.
         """
         inputs = without(features, ("indices", "targets", "weights"))
         seed = self.dropout_seed(replica, number)
@@ -302,7 +304,7 @@ class TrainStep:
         losses = self.model.head.loss(features["targets"], outputs)
         parts = self.parts
         parts *= self.strategy.num_replicas_in_sync
-        penalty = self.model.penalty() / parts
+        penalty = sum(self.model.losses) / parts
         return tf.reduce_sum(losses * features["weights"]) + penalty
 
 

@@ -1,5 +1,6 @@
 """Compares mean weights of a fusion with an average over single tokens."""
 
+from pathlib import Path
 import types
 
 import numpy as np
@@ -11,6 +12,8 @@ from tf_adapters import methods
 from tf_adapters.cli import analyse
 from tf_adapters.common import adapter_folder
 from tf_adapters.data.rows import splits
+from tf_adapters.interop import stored_adapter
+from tf_adapters.interop.stored_adapter import StoredAdapter
 from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.papers.analysis import fusion_activations
 
@@ -93,10 +96,15 @@ def test_adapters_go_by_their_tasks_where_these_differ(monkeypatch):
         for name, folder in (("rte-1", "x"), ("cb-2", "y"))
     ]
     tasks = {"x": "rte", "y": "cb"}
+
+    def find_stored(folder):
+        format = "tf_adapters" if folder in tasks else "adapterhub"
+        config = {"details": {"task": tasks.get(folder)}}
+        return StoredAdapter(folder, Path(folder), format, config)
+
+    monkeypatch.setattr(stored_adapter, "find_stored", find_stored)
     monkeypatch.setattr(
-        adapter_folder,
-        "read_adapter_config",
-        lambda folder: {"details": {"task": tasks.get(folder)}},
+        adapter_folder, "read_adapter_config", lambda path, parsed: parsed
     )
     assert fusion_activations._labels(members) == ["rte", "cb"]
     tasks["y"] = "rte"

@@ -8,8 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.interop import formats
+from tf_adapters.interop import stored_adapter
 from tf_adapters.papers.analysis.support import trained_run
 from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
@@ -138,13 +139,17 @@ def _labels(members: Any) -> list[Any]:
 
     Otherwise, or if a task is unknown, the labels are the members' names.
     """
-    tasks = [
-        adapter_folder.read_adapter_config(member.folder)["details"].get("task")
-        for member in members
-    ]
+    tasks = [_task_of(member) for member in members]
     if None not in tasks and len(set(tasks)) == len(tasks):
         return tasks
     return [member.name for member in members]
+
+
+def _task_of(member: Any) -> str | None:
+    stored = stored_adapter.find_stored(member.folder)
+    if stored.format != formats.OURS:
+        return None
+    return stored.config["details"].get("task")
 
 
 @register("fusion_activations")

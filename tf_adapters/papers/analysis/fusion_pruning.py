@@ -80,6 +80,7 @@ def save(experiment: Experiment, names: Any, folder: Path, value: Any) -> None:
     `names` are the members to keep, and `value` is the metric of the smaller
     fusion on the validation set.
     """
+    from tf_adapters.runs import run_facts
     from tf_adapters.runs.run_folder import RunFolder
 
     method = experiment.config.method
@@ -98,8 +99,12 @@ def save(experiment: Experiment, names: Any, folder: Path, value: Any) -> None:
         "max_length": config.data.max_length,
         "validation": {metric: value},
     }
+    smaller = fusion_model.pruned(experiment.model, kept)
     with contextlib.closing(RunFolder(folder, config, {})) as run:
-        run.save_adapter(fusion_model.pruned(experiment.model, kept), details)
+        run.save_adapter(smaller, details)
+        result = run_facts.facts(config, smaller)
+        result |= {"kept_members": kept, "validation": details["validation"]}
+        run.save_result(result)
 
 
 def _check(keep: Any, number: Any) -> None:

@@ -342,7 +342,7 @@ DISKS = [
     ),
     error(
         "predictions to be written to such a folder",
-        "Give a path that you may read and write",
+        "Give a path that you may write to",
         _predict_below_a_file,
     ),
     error(

@@ -156,7 +156,7 @@ def _check_writable(output: str) -> None:
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         raise ConfigError(
             f"--output={cut(output)}: no file can be written in {cut(folder)}. "
-            "Give another name."
+            "Give a path that you may write to."
         )
 
 

@@ -48,6 +48,15 @@ def test_fit_adds_the_methods_penalty():
     assert abs(losses[1] - losses[0] - 0.8318 * gates) < 0.5
 
 
+def test_a_loss_is_missed_without_a_penalty():
+    encoder = tiny.encoder(num_blocks=1)
+    model = adapt(encoder, methods.Pfeiffer(units=2), HEAD)
+    assert not model.losses
+    model.compile("adam")
+    with pytest.raises(ValueError, match="No loss to compute"):
+        model.fit(tiny.batch(encoder), np.array([0, 1, 0]), verbose=0)
+
+
 def test_a_model_around_it_has_the_penalty_once():
     encoder = tiny.encoder(num_blocks=1)
     method = methods.AdapterBias(l0_lambda=1.0, train_norms="none")

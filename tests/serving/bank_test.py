@@ -12,6 +12,7 @@ from tests.stored import change_config
 import tf_adapters
 from tf_adapters import heads
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import ConfigError
 from tf_adapters.interop import hub
 from tf_adapters.interop.hub import HubError
 from tf_adapters.models import bank_storage
@@ -40,6 +41,17 @@ def _set(folder, **details):
         config["details"].update(details)
 
     change_config(folder / "adapter", change)
+
+
+def test_a_run_that_has_not_finished_is_not_loaded(folder, tmp_path):
+    run = tmp_path / "films"
+    shutil.copytree(folder / "films", run)
+    for name in ("config.yaml", "metrics.jsonl"):
+        (run / name).write_text("seed: 0\n")
+    bank = _bank(capacity=1)
+    with pytest.raises(ConfigError, match="has not finished"):
+        bank.load("films", str(run))
+    assert bank.load("films", str(run / "adapter"))["method"] == "pfeiffer"
 
 
 def test_an_adapter_that_was_removed_is_read_again(folder, tmp_path):

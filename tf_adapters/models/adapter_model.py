@@ -219,10 +219,17 @@ class AdapterModel(AssembledModel):
         """Prepares the model for the last phase of the method's training."""
         self.method.gating.start_last_phase(self)
 
+    def regularization(self) -> Tensor:
+        """Returns `penalty` plus the regularizers of weights, a scalar."""
+        return self.penalty() + sum(self._get_regularization_losses())
+
     def _get_own_losses(self) -> list[Tensor]:
         # Keras collects these from all layers of a model. `losses` therefore
         # has the penalty, also that of a model which contains this one.
-        return [*super()._get_own_losses(), self.penalty()]
+        losses = super()._get_own_losses()
+        # Without a penalty, Keras still refuses to train without a loss.
+        has_none = isinstance(self.method.penalty(self), int | float)
+        return losses if has_none else [*losses, self.penalty()]
 
     def get_config(self) -> dict[str, Any]:
         self.check_not_folded()

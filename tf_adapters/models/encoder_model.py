@@ -93,7 +93,10 @@ class EncoderModel(FeaturesModel):
 
         Has no effect within a JAX program, in which weights have no values.
         """
-        if in_stateless_scope():
+        # A call outside of a graph has been checked, unless the model itself
+        # changes the encoder. Comparing all weights takes long.
+        is_checked = not self.encoder_user.trains_encoder and not _is_traced()
+        if in_stateless_scope() or is_checked:
             return
         if keras.backend.backend() != "tensorflow":
             self.hold_encoder()

@@ -111,18 +111,20 @@ def finished_result(
 
     Raises:
         ConfigError: If the finished run used other data, its result is damaged,
-            or the folder holds a merged adapter, which was not trained.
+            or the folder holds a merged adapter or the smaller fusion of
+            `fusion_pruning`, which were not trained.
     """
     if declared_config(folder) is None or _differences(folder, config):
         return None
     result = read_result(folder)
     if result is None:
         return None
-    if "merged" in result:
+    if "merged" in result or "kept_members" in result:
+        what = "merged adapter" if "merged" in result else "smaller fusion"
         raise ConfigError(
-            f"{folder} holds a merged adapter, which has the configuration of "
-            "this run and did not train. Give another --model_dir, or "
-            "--overwrite to train there."
+            f"{folder} holds a {what}, which has the configuration of this run "
+            "and did not train. Give another --model_dir, or --overwrite to "
+            "train there."
         )
     if "data_fingerprint" not in result:
         raise damaged_result(folder, "it lacks `data_fingerprint`")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from pathlib import Path
 import threading
 from typing import TYPE_CHECKING
 from typing import Any
@@ -21,6 +22,7 @@ from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.bank_model import BankModel
 from tf_adapters.serving.reading import reading_of
 from tf_adapters.serving.request_error import RequestError
+from tf_adapters.serving.sources import check_finished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,6 +138,7 @@ class AdapterBank:
 
     def _read(self, key: str, source: str) -> tuple[Member, Reading]:
         """Reads an adapter's folder, and checks what it says about texts."""
+        check_finished(Path(source))
         stored = stored_adapter.find_stored(source)
         is_ours = stored.format == formats.OURS
         if is_ours:

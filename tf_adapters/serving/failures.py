@@ -34,13 +34,18 @@ def loading_failed(error: Exception) -> Reply:
 
 
 def answering_failed(error: Exception) -> Reply:
-    """Returns the reply to a request whose texts cannot be answered."""
+    """Returns the reply to a request whose texts cannot be answered.
+
+    An adapter that the bank has removed is read again to answer. Its status is
+    503 if that failed for a reason that may pass.
+    """
+    passes = _may_pass(error)
     if isinstance(error, UserError | RequestError):
         status = 409 if isinstance(error, AdapterError | RequestError) else 400
-        return Reply(status=status, message=str(error))
+        return Reply(status=503 if passes else status, message=str(error))
     _LOGGER.error("A request failed.", exc_info=error)
     message = f"The texts cannot be read or answered: {type(error).__name__}"
-    return Reply(status=500, message=message)
+    return Reply(status=503 if passes else 500, message=message)
 
 
 def _may_pass(error: BaseException | None) -> bool:

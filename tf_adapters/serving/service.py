@@ -172,7 +172,16 @@ class Service:
             self._looking = asyncio.create_task(
                 self._read_folders(), context=contextvars.Context()
             )
-        return await asyncio.shield(self._looking)
+        seconds = self.limits.seconds
+        try:
+            async with asyncio.timeout(seconds):
+                return await asyncio.shield(self._looking)
+        except TimeoutError:
+            raise RequestError(
+                504,
+                f"The server's folders were not read within {seconds:g} "
+                "seconds.",
+            ) from None
 
     async def _read_folders(self) -> dict[str, str]:
         try:
@@ -254,8 +263,9 @@ class Service:
                 is damaged or does not fit or was unloaded meanwhile, or 503 if
                 reading it failed.
         """
-        source = await self._source(name, source)
-        offer = self.catalog.new_offer(name, source)
+        # Before any wait, because the last load that began wins.
+        version = self.catalog.next_version()
+        offer = Offer(name, await self._source(name, source), version)
         facts = await self.engine.load(offer.key, offer.source)
         before = self.catalog.find(name)
         if before is not None and before.version > offer.version:

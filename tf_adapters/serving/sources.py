@@ -80,14 +80,19 @@ def _adapters_at(place: str) -> Iterator[tuple[str, str]]:
         yield from _below(folder, "", _LEVELS)
 
 
-def _check_servable(folder: Path) -> None:
-    """Raises a `ConfigError` if the adapter of a given folder is not served."""
+def check_finished(folder: Path) -> None:
+    """Raises a `ConfigError` if a folder holds a run that has not finished."""
     if _is_unfinished(folder):
         raise ConfigError(
             f"{cut(folder)} holds a run that has not finished: it has no "
             "result.json. Resume it with the command that started it, or give "
             f"its adapter: {cut(folder / 'adapter')}"
         )
+
+
+def _check_servable(folder: Path) -> None:
+    """Raises a `ConfigError` if the adapter of a given folder is not served."""
+    check_finished(folder)
     if not is_unicode(_name_of(folder)):
         raise ConfigError(
             f"The name of {cut(ascii(str(folder)))} is not valid Unicode, so "

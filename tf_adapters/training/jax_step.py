@@ -136,7 +136,7 @@ class JaxStep:
         """Returns the loss of micro-batch `number`.
 
         Summed over parts, it is the mean loss plus the penalty of the method
-        and other `losses` of the model, such as those of regularizers.
+        and the regularizers of weights.
         """
         # Keras's seeds are unsigned with JAX. They wrap around at 2**32.
         step: Any = self.optimizer.iterations
@@ -147,7 +147,7 @@ class JaxStep:
         )
         outputs = self.model(inputs_of(features), training=True, seed=seed)
         losses = self.model.head.loss(features["targets"], outputs)
-        penalty = sum(self.model.losses) / self.parts
+        penalty = self.model.regularization() / self.parts
         return jnp.sum(losses * features["weights"]) + penalty
 
     def _parts(self, features: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -291,8 +291,7 @@ class TrainStep:
         """Returns the loss of micro-batch `number` of a replica.
 
         Summed over parts and replicas, it is the mean loss plus the penalty
-        of the method and other `losses` of the model, such as those of
-        regularizers.
+        of the method and the regularizers of weights.
         """
         inputs = without(features, ("indices", "targets", "weights"))
         seed = self.dropout_seed(replica, number)
@@ -304,7 +303,7 @@ class TrainStep:
         losses = self.model.head.loss(features["targets"], outputs)
         parts = self.parts
         parts *= self.strategy.num_replicas_in_sync
-        penalty = sum(self.model.losses) / parts
+        penalty = self.model.regularization() / parts
         return tf.reduce_sum(losses * features["weights"]) + penalty
 
 

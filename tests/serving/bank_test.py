@@ -47,7 +47,7 @@ def test_a_run_that_has_not_finished_is_not_loaded(folder, tmp_path):
     run = tmp_path / "films"
     shutil.copytree(folder / "films", run)
     for name in ("config.yaml", "metrics.jsonl"):
-        (run / name).write_text("seed: 0\n")
+        (run / name).write_text("task: sst2\nmethod: pfeiffer\n")
     bank = _bank(capacity=1)
     with pytest.raises(ConfigError, match="has not finished"):
         bank.load("films", str(run))

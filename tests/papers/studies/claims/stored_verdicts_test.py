@@ -90,6 +90,7 @@ ROWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
 def test_the_page_has_the_verdicts_and_differences_of_stored_results(
     tmp_path, name

@@ -32,6 +32,9 @@ ROWS = {
         "Sharing the vector makes AdapterBias worse",
         "L0 gates improve AdapterBias",
     ),
+    "han2021_figure1_two_cores": (
+        "Between lengths of pretraining fine-tuning",
+    ),
     "han2021_figure2_one_gpu": ("Without adapters, scores vary more",),
     "han2021_figure4_two_cores": (
         "After pretraining of the same length",
